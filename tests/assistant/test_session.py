@@ -170,7 +170,7 @@ async def test_undo_takes_back_messages_variables_facts_and_files(session: Open,
     (work / 'note.txt').write_text('one')
     code = "x = 2\nremember('x is two')\nopen('note.txt', 'w').write('two')\nfinal_answer(x)"
     replies = [block('x = 1\nfinal_answer(x)'), block(code), block('final_answer(x)')]
-    async with session(replies, workspace=work, checkpoints=True) as chat:
+    async with session(replies, workspace=work, checkpoints=True, mode='all') as chat:
         await chat.send('Set x.')
         await chat.send('Change it.')
         assert (work / 'note.txt').read_text() == 'two'

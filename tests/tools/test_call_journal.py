@@ -10,6 +10,7 @@ from habilis.core.errors import JournalError, StoreUnavailable, ToolArgumentsErr
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import (
+    Approval,
     ApprovalRequest,
     Ask,
     Change,
@@ -27,7 +28,7 @@ class Kept:
     def __init__(self) -> None:
         self.results: dict[str, object] = {}
         self.once: list[tuple[str, bool]] = []
-        self.answers: dict[str, bool | Deny] = {}
+        self.answers: dict[str, Approval] = {}
         self.people: list[bool] = []
 
     async def around_call(self, call: GateCall, once: bool, work: Callable[[], Awaitable[object]]) -> object:
@@ -44,9 +45,7 @@ class Kept:
             raise kept
         return kept
 
-    async def approve(
-        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
-    ) -> bool | Deny:
+    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
         """As answered before, or now."""
         self.people.append(person is not None)
         if request.tool not in self.answers:
@@ -181,14 +180,12 @@ async def test_without_a_person_several_may_be_asked_at_the_same_time() -> None:
     both = asyncio.Event()
 
     class Patient(Kept):
-        async def approve(
-            self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
-        ) -> bool | Deny:
+        async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
             waiting.append(request.tool)
             if len(waiting) == 2:
                 both.set()
             await both.wait()
-            return True
+            return Approval()
 
     box = Toolbox(tools, gates=[lambda call: Ask()], journal=Patient())
     assert await asyncio.gather(box.call('add', 1), box.call('send', 'a')) == [2, 'A']

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from habilis.core.approval import Approval
 from habilis.core.errors import ToolArgumentsError, ToolDefinitionError, ToolDenied, ToolResultError
 from habilis.tools import (
     Allow,
@@ -345,7 +346,7 @@ async def test_a_call_that_needs_approval_happens_after_a_yes(spy: Spy) -> None:
 
 
 async def test_a_no_may_have_a_reason(spy: Spy) -> None:
-    box = Toolbox([spy.risk], approve=lambda request: Deny('not on a Sunday'))
+    box = Toolbox([spy.risk], approve=lambda request: Approval(approved=False, reason='not on a Sunday'))
     with pytest.raises(ToolDenied, match='risk was not called: the user said no: not on a Sunday'):
         await box.call('risk', 'ann')
     assert box.take_records()[0].decision == 'refused'

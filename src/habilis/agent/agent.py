@@ -44,6 +44,7 @@ from habilis.agent.run_spec import (
 from habilis.agent.runner import Runner
 from habilis.agent.signatures import with_options
 from habilis.agent.wrong_guesses import check_names
+from habilis.core.approval import Approval
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
 from habilis.core.settings import load_settings
@@ -273,12 +274,15 @@ class Agent(Decorators, Closing, Generic[T]):
         """Start or resume the run that a specification describes: what `run` and `resume` make of their options."""
         return self._runner.resume(spec) if spec.is_resumption else self._runner.run(spec)
 
-    async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
+    async def answer(
+        self, run_id: str, answer: Json | Approval, *, path: str | None = None, user: str | None = None
+    ) -> None:
         """Answer what a run waits for (`Result.waiting`); then `resume` it.
 
         Args:
             run_id: the run.
-            answer: True or False for approvals; `{'again': True}` or `{'value': …}` for a step that may have been done.
+            answer: True, False or an `Approval` for approvals; `{'again': True}` or `{'value': …}` for a step that may
+                have been done.
             path: which question, if there are several.
             user: whose run it must be.
         """

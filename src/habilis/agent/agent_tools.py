@@ -146,7 +146,7 @@ def check_sandbox(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
     main = next(iter(setup.sandbox.values()), None) if isinstance(setup.sandbox, Mapping) else setup.sandbox
     toolsets = [one for one in tools if isinstance(one, Toolset)]
     needing = [one.name for one in toolsets if one.needs_processes]
-    if needing and main is not None and (reason := _why_no_processes(main, setup.sandbox_settings)):
+    if needing and main is not None and (reason := why_no_processes_in(main, setup.sandbox_settings)):
         msg = f'the toolset {needing[0]} needs a sandbox that starts processes: {reason}'
         raise AgentError(msg)
     named = setup.sandbox_settings.get('workspace')
@@ -159,7 +159,7 @@ def check_sandbox(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
         raise AgentError(msg)
 
 
-def _why_no_processes(sandbox: Sandbox | str, settings: SandboxSettings) -> str:
+def why_no_processes_in(sandbox: Sandbox | str, settings: SandboxSettings) -> str:
     """Why this sandbox cannot start processes; empty if it can, or if it is not usable: then the run says so."""
     if isinstance(sandbox, Sandbox):
         return sandbox.why_no_processes

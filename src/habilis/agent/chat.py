@@ -25,6 +25,7 @@ from habilis.core.closing import Closing
 from habilis.core.errors import AgentError, RunBusy, SandboxClosed, SandboxError
 from habilis.journal import recording_scope
 from habilis.models.contract import Message
+from habilis.tools.grants import Grants
 
 logger = logging.getLogger('habilis.agent')
 T = TypeVar('T', default=Any)
@@ -53,6 +54,7 @@ class Chat(Closing, Generic[T]):
         """Where the conversation is, and what its first turn starts with."""
 
         self._sandboxes: Sandboxes | None = None
+        self._grants = Grants()
         self._is_busy = False
         self._is_closed = False
         self._has_started = False
@@ -142,8 +144,10 @@ class Chat(Closing, Generic[T]):
         """What the turn under way starts with. Called by the agent."""
         self._has_started = True
         if self._sandboxes is None and self._setup.python:
-            self._sandboxes = await open_sandboxes(self._setup.sandbox, self._setup.sandbox_settings, files=True)
-        return self._state, self._sandboxes and replace(self._sandboxes, is_owned=False)
+            setup = self._setup
+            self._sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, setup.tools, files=True)
+        self._grants = Grants(self._state.grants.lasting)  # the run adds to it; `undo` needs what was before
+        return replace(self._state, grants=self._grants), self._sandboxes and replace(self._sandboxes, is_owned=False)
 
     async def _refresh(self) -> None:
         """Take over what another process, or `agent.resume`, has added to the session since the last turn."""
@@ -177,6 +181,7 @@ class Chat(Closing, Generic[T]):
             names=names,
             snapshots=snapshots,
             files=(*self._state.files, *spec.attached),
+            grants=self._grants if self._has_started else self._state.grants,
             run=result.run_id,
             updated=updated,
         )
@@ -235,7 +240,7 @@ class Chat(Closing, Generic[T]):
         with self._turn():
             await self._refresh()
         copy = Chat[T](self._take_turn, self._setup, self._runs, session=session or '', user=self.user)
-        copy._state = copy._start = self._state
+        copy._state = copy._start = replace(self._state, grants=Grants())  # people have approved this one, not the copy
         return copy
 
     def _check_recorded(self) -> None:

@@ -75,7 +75,7 @@ def memory_tools(
         fact = await memory.add_fact(text, kind, source=source, replaces=replaces or None)
         return f'Remembered: {fact.text} (id {fact.id})'  # models repeat it to the user, who can do nothing with an id
 
-    @tool(side=side, as_sync=True)
+    @tool(side=side, as_sync=True, read_only=True)
     async def recall(
         query: Annotated[str, 'words or a question'],
         limit: int = 5,
@@ -85,7 +85,7 @@ def memory_tools(
         found = await memory.search(query, limit=min(max(limit, 1), MAX_RECALLED), since=_seconds(since))
         return [_remembered(hit.entry) for hit in found]
 
-    @tool(side=side, as_sync=True)
+    @tool(side=side, as_sync=True, read_only=True)
     async def recent_conversations(
         limit: Annotated[int, 'number of turns'] = 10,
         all_sessions: Annotated[bool, 'not only this conversation'] = False,
@@ -94,7 +94,7 @@ def memory_tools(
         turns = await memory.turns(None if all_sessions else current(), limit=max(limit, 1))
         return [_remembered(turn) for turn in turns]
 
-    @tool(side=side, as_sync=True, needs_approval=True)
+    @tool(side=side, as_sync=True, needs_approval=True, destructive=True)
     async def forget(id: Annotated[str, 'of a fact or turn, as in recall']) -> int:
         """Delete an entry for good, with what was drawn from it. Returns how many were deleted."""
         return len(await memory.forget(id))
@@ -124,7 +124,7 @@ def _task_tools(memory: Memory, side: Side) -> list[AnyTool]:
         )
         return _item(changed)
 
-    @tool(side=side, as_sync=True)
+    @tool(side=side, as_sync=True, read_only=True)
     async def list_tasks(all: Annotated[bool, 'also completed and cancelled ones'] = False) -> list[TaskItem]:
         """The open tasks, by due date."""
         return [_item(task) for task in await memory.tasks(all=all)]

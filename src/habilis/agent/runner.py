@@ -42,6 +42,7 @@ from habilis.agent.loop.setup import check_inputs, check_task_files, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.options import AgentSetup, AnyTool, check_types, names_of_tools
 from habilis.agent.run_spec import RunSpec
+from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
 from habilis.journal import fingerprint, recording_scope
@@ -166,6 +167,7 @@ class Runner:
             history=without_data(start.messages),
             files=(*to_records(start.files, is_earlier=True), *to_records(spec.attached, is_earlier=False)),
             names=start.names,
+            approved=tuple(start.grants.lasting),
             limits=spec.limits_or(self.setup.limits),
             own_tools=names_of_tools(spec.tools),
             library=self._find_tools(spec, tools),
@@ -317,18 +319,21 @@ class Runner:
             run.tell(answer)
         return await self._finish(run, {} if run.steps else started.spec.artifacts)
 
-    async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
+    async def answer(
+        self, run_id: str, answer: Json | Approval, *, path: str | None = None, user: str | None = None
+    ) -> None:
         """Answer what a run waits for (`Result.waiting`); then `resume` it.
 
         Args:
             run_id: the run.
-            answer: True or False for an approval; for a step that may have been done `{'again': True}` to do it now,
-                or `{'value': …}` with its result.
+            answer: True, False or an `Approval` for an approval; for a step that may have been done `{'again': True}`
+                to do it now, or `{'value': …}` with its result.
             path: which question, if there are several.
             user: whose run it must be.
         """
         await self._continuable(run_id, user)
-        await answer_run(self._runs.store, run_id, answer, path=path, user=self._user(user))
+        recorded = answer.to_json() if isinstance(answer, Approval) else answer
+        await answer_run(self._runs.store, run_id, recorded, path=path, user=self._user(user))
 
     def _user(self, user: str | None) -> str | None:
         """The user whose runs may be touched; None for anybody's, where no user is configured."""

@@ -1,6 +1,17 @@
 """A conversation that remembers: agent, memory, tasks and workspace history, without a screen; see `contract.py`."""
 
 from habilis.assistant.contract import SessionEvent, TurnAbandoned, TurnEnded, TurnStarted, Unfinished, View
+from habilis.assistant.modes import MODES, Mode
 from habilis.assistant.session import Session
 
-__all__ = ['Session', 'SessionEvent', 'TurnAbandoned', 'TurnEnded', 'TurnStarted', 'Unfinished', 'View']
+__all__ = [
+    'MODES',
+    'Mode',
+    'Session',
+    'SessionEvent',
+    'TurnAbandoned',
+    'TurnEnded',
+    'TurnStarted',
+    'Unfinished',
+    'View',
+]

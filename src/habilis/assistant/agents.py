@@ -12,6 +12,7 @@ from habilis.agent.memory_tools import memory_tools
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.policies import Policy, load_policy
 from habilis.assistant.contract import View
+from habilis.assistant.modes import Mode, plan_gate, with_mode
 from habilis.core.errors import ModelError
 from habilis.journal import Store
 from habilis.memory import Memory
@@ -34,16 +35,19 @@ class SessionAgent:
         session: Callable[[], str],
         store: Store,
         view: View,
+        mode: Mode,
     ) -> None:
         """`session` returns the id of the conversation, which may change."""
         self.model = model
+        options = with_mode(options, mode)
         self.policy: Policy = load_policy(None, model.traits)
         asks = view.is_present and self.policy.may_ask_people()
         people = [people_toolset(view.answer)] if asks else []
         self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
         instructions = [own, *parts_of(options.get('instructions', ''))]
-        given: dict[str, Any] = {**options, 'tools': self.tools, 'instructions': instructions}
+        gates = [*options.get('gates', ()), *([plan_gate(self.tools)] if mode == 'plan' else [])]
+        given: dict[str, Any] = {**options, 'tools': self.tools, 'instructions': instructions, 'gates': gates}
         approve = view.approve if view.is_present else None
         self.agent = Agent[Any](model, journal=store, approve=approve, talk=True, name='chat', **given)
         self._own_model: Model | None = None
@@ -59,18 +63,23 @@ class SessionAgent:
         session: Callable[[], str],
         store: Store,
         view: View,
+        mode: Mode,
     ) -> Self:
         """Load the model if it is given by name, and make the agent. Raises `HabilisError`."""
         if isinstance(choice, Model):
-            return cls(choice, options, memory=memory, session=session, store=store, view=view)
+            return cls(choice, options, memory=memory, session=session, store=store, view=view, mode=mode)
         model = await asyncio.to_thread(lambda: load_model(choice, settings=options.get('settings')))
         try:
-            opened = cls(model, options, memory=memory, session=session, store=store, view=view)
+            opened = cls(model, options, memory=memory, session=session, store=store, view=view, mode=mode)
         except BaseException:
             await model.close()
             raise
         opened._own_model = model
         return opened
+
+    def take_model(self, other: 'SessionAgent') -> None:
+        """Take over the model of another agent, which was loaded for it."""
+        self._own_model, other._own_model = other._own_model, None
 
     async def close(self) -> None:
         """Free the agent, and the model if it was loaded here."""

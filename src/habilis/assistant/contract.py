@@ -12,7 +12,7 @@ from habilis.agent.events import AgentEvent
 from habilis.core.errors import JournalError
 from habilis.core.events import Event
 from habilis.memory import MemoryContext
-from habilis.tools import ApprovalRequest, Deny
+from habilis.tools import Approval, ApprovalRequest
 
 # Events ---------------------------------------------------------------------------------------------------------------
 
@@ -72,8 +72,8 @@ class View(Protocol):
         """The answer to a question of the model; None for no answer."""
         ...
 
-    async def approve(self, request: ApprovalRequest) -> bool | Deny:
-        """Whether a tool may be called."""
+    async def approve(self, request: ApprovalRequest) -> bool | Approval:
+        """Whether a tool may be called, and perhaps others after it."""
         ...
 
     async def may_repeat(self, call: Waiting) -> bool:
@@ -92,7 +92,7 @@ class NoView:
     async def answer(self, question: str) -> str | None:
         """No answer."""
 
-    async def approve(self, request: ApprovalRequest) -> bool | Deny:
+    async def approve(self, request: ApprovalRequest) -> bool | Approval:
         """No."""
         return False
 

@@ -1,5 +1,6 @@
 """Conversations in the journal: their ids, what is recorded with each turn, and where a conversation stands."""
 
+import contextlib
 import hashlib
 import os
 import secrets
@@ -11,9 +12,10 @@ from habilis.agent.durable.records import Inputs
 from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.assistant.contract import Unfinished
-from habilis.core.errors import JournalError
+from habilis.core.errors import JournalError, RememberError
 from habilis.journal import RunInfo, Store
 from habilis.journal.runs import read_run
+from habilis.memory import Memory, Turn
 
 META_KEY = 'habilis chat'
 """Key of the `TurnNote` in the metadata of a run."""
@@ -45,6 +47,9 @@ class TurnNote:
     earlier: Sequence[str] = ()
     """Ids of the last turns of the conversations that this one is a copy of, the oldest first."""
 
+    mode: str = ''
+    """The permission mode; empty for the usual one."""
+
     @classmethod
     def from_meta(cls, meta: Mapping[str, object]) -> 'TurnNote':
         """The note of a run; an empty one if it has none."""
@@ -57,6 +62,7 @@ class TurnNote:
             said=str(note.get('said') or ''),
             given=_ids(note.get('given')),
             earlier=_ids(note.get('earlier')),
+            mode=str(note.get('mode') or ''),
         )
 
 
@@ -114,6 +120,17 @@ async def _read(store: Store, user: str, last: RunInfo) -> Recorded:
         unfinished=Unfinished(run=last.run, message=said) if is_unfinished else None,
         cut_short='interrupted' if view.state == 'interrupted' else 'approval' if waits else None,
     )
+
+
+async def turns_of(memory: Memory, session: str, earlier: Sequence[str]) -> list[Turn]:
+    """All turns of a conversation; of a copy, also those from before it was made. `earlier`: see `TurnNote`."""
+    found: list[Turn] = []
+    for id in earlier:
+        with contextlib.suppress(RememberError):  # forgotten meanwhile
+            last = await memory.get(id)
+            assert isinstance(last, Turn)
+            found += [turn for turn in await memory.turns(last.session) if turn.position <= last.position]
+    return [*found, *await memory.turns(session)]
 
 
 def not_recorded(session: str) -> JournalError:

@@ -1,6 +1,7 @@
 """`Session`: one conversation of a user with an agent that remembers."""
 
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Self, cast
@@ -26,11 +27,13 @@ from habilis.assistant.contract import (
     Unfinished,
     View,
 )
+from habilis.assistant.modes import Mode, check_mode, default_mode
 from habilis.assistant.recall import Recall
-from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session
+from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session, turns_of
+from habilis.core.approval import Approval
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
-from habilis.core.errors import AgentError, JournalError, RememberError, RunBusy, RunNotFound
+from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
 from habilis.core.integers import safe_repr
 from habilis.core.settings import load_settings
 from habilis.journal.copies import new_run_id
@@ -42,6 +45,7 @@ from habilis.models.contract import Model, Recollection, Usage
 from habilis.models.files import File
 from habilis.models.usage import Ledger
 
+CARRY_OUT = 'Carry out this plan:'
 ASK_USER = 'ask_user'
 """The tool of `people_toolset` that asks."""
 
@@ -63,6 +67,7 @@ class Session(Closing):
         journal: JournalChoice = None,
         id: str = '',
         view: View | None = None,
+        mode: Mode | None = None,
         meta: Mapping[str, object] | None = None,
         **options: Unpack[WorkOptions],
     ) -> None:
@@ -74,6 +79,7 @@ class Session(Closing):
             journal: where turns are recorded; None: as the settings say.
             id: the conversation to continue; empty for a new one. An id without a turn begins a conversation.
             view: shows what happens, and asks the user; None if nobody is there.
+            mode: see `mode`; by default that of the conversation, else `ask` where a folder is shared for writing.
             meta: plain data kept with the run of each turn.
             options: further options of `Agent`.
         """
@@ -88,8 +94,14 @@ class Session(Closing):
 
         self.store = open_store(journal or (options.get('settings') or load_settings()).journal)
         self._is_own_store = self.store is not journal
+        self._open_agent = functools.partial(
+            SessionAgent.open, memory=memory, session=lambda: self.id, store=self.store, view=self.view
+        )
         self._options = options
         self._choice = model
+        self._given_mode = mode
+        self._mode: Mode = mode or default_mode(options)
+        self._mode_before: Mode | None = None
         self._wanted = id
         self._recall = Recall(memory, id or new_session())
         self._earlier: Sequence[str] = ()
@@ -145,25 +157,44 @@ class Session(Closing):
             msg = 'this session is closed; open another one with the same id'
             raise AgentError(msg)
         if self._opened is None:
-            self._opened = await self._open_agent(self._choice, self._options)
+            self._opened = await self._open_agent(self._choice, self._options, mode=self._mode)
             self._chat = await self._converse(self._opened)
         if self._wanted:
             wanted, self._wanted = self._wanted, ''
             await self.enter(await find_recorded(self.store, self.memory.user, wanted) or wanted)
         return self
 
-    async def _open_agent(self, model: ModelChoice | None, options: WorkOptions) -> SessionAgent:
-        return await SessionAgent.open(
-            model, options, memory=self.memory, session=lambda: self.id, store=self.store, view=self.view
-        )
-
     async def switch(self, model: ModelChoice, **options: Unpack[WorkOptions]) -> None:
         """Go on with another model and these options, in the same conversation. If that fails, nothing changes."""
         self._check_idle()
-        opened = await self._open_agent(model, options)
+        opened = await self._open_agent(model, options, mode=self._mode)
         await self._close_agent()
         self._choice, self._options, self._opened = model, options, opened
         self._chat = await self._converse(opened)
+
+    @property
+    def mode(self) -> Mode:
+        """What may be changed without a question: `ask`, `edits`, `plan` or `all`; see `assistant/modes.py`."""
+        return self._mode
+
+    async def set_mode(self, mode: str) -> None:
+        """Go on in another mode, in the same conversation. If that fails, nothing changes. Raises `AgentError`."""
+        wanted = check_mode(mode)
+        await self.open()
+        self._check_idle()
+        if wanted == self._mode:
+            return
+        opened = await self._open_agent(self._ready.model, self._options, mode=wanted)
+        opened.take_model(self._ready)
+        await self._close_agent()
+        self._mode_before, self._mode = self._mode, wanted
+        self._opened, self._chat = opened, await self._converse(opened)
+
+    async def carry_out(self, plan: str) -> Result[Any]:
+        """Leave the mode `plan`, and have a plan carried out: the last answer, perhaps changed by the user."""
+        if self._mode == 'plan':
+            await self.set_mode(self._mode_before or default_mode(self._options))
+        return await self.send(f'{CARRY_OUT}\n\n{plan}')
 
     async def _converse(self, opened: SessionAgent) -> Chat[Any]:
         """The conversation of this id, with an agent that has just been opened."""
@@ -217,9 +248,9 @@ class Session(Closing):
                 self.unfinished = None
         recalled = await self._recall.choose(text, budget=self._ready.policy.memory_tokens())
         said = message if attached else ''
-        note = asdict(TurnNote(turn=turn.id, said=said, given=self._recall.given, earlier=self._earlier))
+        note = TurnNote(turn=turn.id, said=said, given=self._recall.given, earlier=self._earlier, mode=self._mode)
         parts = [text, *files, *([Recollection(recalled.text)] if recalled.items else [])]
-        chat, run, meta = self._conversation, new_run_id(), {**self.meta, META_KEY: note}
+        chat, run, meta = self._conversation, new_run_id(), {**self.meta, META_KEY: asdict(note)}
         return await self._watch(
             Unfinished(run=run, message=message),
             lambda hook: chat.run(parts, run_id=run, meta=meta, hooks=[hook]),
@@ -250,7 +281,7 @@ class Session(Closing):
                 raise AgentError(msg)
             return await self._finish(self.unfinished)
 
-    async def answer(self, run: str, answer: Json, *, path: str | None = None) -> Result[Any]:
+    async def answer(self, run: str, answer: Json | Approval, *, path: str | None = None) -> Result[Any]:
         """Decide what a turn waits for (`Result.waiting`), and finish it. Takes the arguments of `Agent.answer`."""
         await self.open()
         with self._turn():
@@ -347,6 +378,8 @@ class Session(Closing):
         session = conversation if isinstance(conversation, str) else conversation.session
         note = recorded.note if recorded is not None else TurnNote()
         await self._move(self._ready.agent.conversation(session, user=self.memory.user), note)
+        if note.mode and self._given_mode is None:
+            await self.set_mode(note.mode)
         self.is_recorded = recorded is not None
         self.unfinished = recorded.unfinished if recorded is not None else None
 
@@ -397,13 +430,7 @@ class Session(Closing):
 
     async def turns(self) -> list[Turn]:
         """All turns of the conversation; of a copy, also those from before it was made."""
-        found: list[Turn] = []
-        for id in self._earlier:
-            with contextlib.suppress(RememberError):  # forgotten meanwhile
-                last = await self.memory.get(id)
-                assert isinstance(last, Turn)
-                found += [turn for turn in await self.memory.turns(last.session) if turn.position <= last.position]
-        return [*found, *await self.memory.turns(self.id)]
+        return await turns_of(self.memory, self.id, self._earlier)
 
     async def runs(self) -> list[ListedRun]:
         """The recorded turns of the conversation, newest first."""

@@ -8,6 +8,7 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.colours import has_colours
 from habilis.cli.line_reader import LineReader
 from habilis.cli.value_text import call_lines
+from habilis.core.approval import CHOICES, WORDS, Approval
 from habilis.core.status_line import current_status
 from habilis.tools import ApprovalRequest
 
@@ -23,8 +24,8 @@ class TerminalUser:
         self.is_present = sys.stdin.isatty() and sys.stderr.isatty() if is_present is None else is_present
         """Whether somebody can answer."""
 
-        self.code = ''
-        """The code that is running, if the person has not seen it."""
+        self.shows_code = False
+        """Whether a question shows the code that makes the call. Else the person has seen it."""
 
         self._lines = LineReader()
         self._closed = threading.Event()
@@ -37,9 +38,18 @@ class TerminalUser:
         """The user's answer; None if there is no user or the input ends (Ctrl-D)."""
         return await asyncio.to_thread(self.ask, f'\n{escape_controls(question)}\n> ')
 
-    async def approve(self, request: ApprovalRequest) -> bool:
-        """Whether a tool may be called. False if there is no user."""
-        return await asyncio.to_thread(self.confirm, describe(request, self.code))
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        """Whether a tool may be called. Not if there is no user."""
+        return await asyncio.to_thread(self._approve, describe(request, request.code if self.shows_code else ''))
+
+    def _approve(self, question: str) -> Approval:
+        """Ask until the answer is one that an approval can have. Blocks."""
+        while True:
+            words = self.ask(f'{question} [{CHOICES}] ')
+            answer = Approval.parse(words or '')
+            if answer is not None:
+                return answer
+            question = f'{WORDS}\n{question.rpartition(chr(10))[2]}'
 
     def confirm(self, question: str) -> bool:
         """Ask until the answer is yes or no. Blocks."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError
 from habilis.journal.contract import Record, Store
@@ -26,7 +27,7 @@ async def answer_run(
     Args:
         store: the store of the run.
         run: the id of the run.
-        answer: for an `approval`: True or False, or an object with `approved`. For an `uncertain` step: an object with
+        answer: for an `approval`: True or False, or `Approval(…).to_json()`. For an `uncertain` step: an object with
             `again` set to True to run it, or with its `value`. For other questions: any JSON.
         path: the path of the question; optional if there is only one.
         user: the user that the run must belong to; None for any.
@@ -90,9 +91,12 @@ def _check(path: str, request: Json, answer: Json) -> None:
     """Raise `JournalError` for an answer of the wrong form, because an answer cannot be changed."""
     kind = request.get('kind') if isinstance(request, dict) else None
     fields = answer if isinstance(answer, dict) else {}
-    if kind == 'approval' and not isinstance(answer, bool) and not isinstance(fields.get('approved'), bool):
-        msg = f'{path} needs an approval: answer True or False'
-        raise JournalError(msg)
+    if kind == 'approval':
+        try:
+            Approval.from_json(answer)
+        except ValueError as error:
+            msg = f'{path} needs an approval: {error}'
+            raise JournalError(msg) from None
     if kind == 'uncertain' and fields.get('again') is not True and 'value' not in fields:
         msg = f'{path} may have run already: answer {{"again": true}} to run it now, or {{"value": …}} with its result'
         raise JournalError(msg)

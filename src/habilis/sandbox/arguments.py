@@ -89,7 +89,7 @@ _SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
     'tools': (_are(object), 'a list of functions'),
     'variables': (_mapping_to(object), 'a dict of plain data by name'),
     'workspace': (_is(_PATH | bool | None), 'the path of a folder, or True for a temporary one'),
-    'read_only': (_is(bool), 'True or False'),
+    'read_only': (_is(bool | str), 'True, False, or advice for code'),
     'protect': (_is(bool), 'True or False'),
     'mounts': (_are_mounts, "a dict of folders by their path inside, such as {'/data': 'data'}, or a list of Mount"),
     'env': (_mapping_to(str), "a dict of texts by name, such as {'LANG': 'C'}"),

@@ -21,8 +21,9 @@ from habilis.sandbox.host.results import pack_variables
 from habilis.sandbox.network import Network, make_network
 
 PathLike = str | os.PathLike[str]
-SiblingFiles = Literal['shared', 'read_only', 'own']
-"""The workspace of a sandbox that is made beside another: the same, the same without writing, or a temporary one."""
+SiblingFiles = Literal['shared', 'read_only', 'own', 'writable']
+"""The workspace of a sandbox that is made beside another: the same, the same without writing, a temporary one, or the
+same with the right to write that code of the other one lacks."""
 
 PACKAGES = '/packages'
 logger = logging.getLogger('habilis.sandbox')
@@ -44,7 +45,7 @@ class SandboxSettings(BackendSettings, total=False):
     tools: Iterable[AnyFunction | HostFunction] | None
     variables: Mapping[str, object] | None
     workspace: PathLike | bool | None
-    read_only: bool
+    read_only: bool | str
     protect: bool
     mounts: Mapping[str, PathLike] | Iterable[Mount] | None
     env: Mapping[str, str] | None
@@ -100,6 +101,9 @@ class SandboxOptions:
     paths: tuple[str, ...] = ()
     packages: Packages = Packages()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    write_advice: str = ''
+    """What code is told that tries to change files; empty if it may. The host may change them either way."""
+
     network: Network | None = None
     code_rules: CodeRules | None = None
     answer_input: AnswerInput | None = None
@@ -118,6 +122,8 @@ class SandboxOptions:
             setup['paths'] = list(self.paths)
         if self.workspace is not None:
             setup['cwd'] = WORKSPACE
+        if self.write_advice:
+            setup['write_advice'] = self.write_advice
         if self.variables and with_variables:
             setup['variables'] = cast('Json', self.variables)
         return setup
@@ -139,7 +145,20 @@ class SandboxOptions:
             network=self.network.copy() if self.network else None,
         )
 
-    def separate(self) -> 'SandboxOptions':
+    def of_sibling(self, files: SiblingFiles) -> 'SandboxOptions':
+        """The options of `Sandbox.sibling`."""
+        make = {
+            'shared': self.shared,
+            'read_only': self._read_only,
+            'own': self._separate,
+            'writable': self._writable,
+        }
+        if files not in make:
+            msg = f"files must be 'shared', 'read_only', 'own' or 'writable', not {files!r:.100}"
+            raise SandboxError(msg)
+        return make[files]()
+
+    def _separate(self) -> 'SandboxOptions':
         """The options of a sandbox with the same settings, whose workspace is a temporary one of its own."""
         if self.workspace is None:
             return self.shared()
@@ -148,7 +167,7 @@ class SandboxOptions:
         mount = Mount(source=own.folder, target=WORKSPACE, writable=True)
         return replace(replace(self, workspace=None).shared(), workspace=own, mounts=(*mounts, mount))
 
-    def read_only(self) -> 'SandboxOptions':
+    def _read_only(self) -> 'SandboxOptions':
         """The options of a sandbox with the same files, none of which it can change."""
         return replace(
             replace(self, workspace=None).shared(),
@@ -157,9 +176,15 @@ class SandboxOptions:
             folders=(),
         )
 
+    def _writable(self) -> 'SandboxOptions':
+        """The options of a sandbox that may change the files that code of this one may not."""
+        targets = {folder.target for folder in self.writable_folders if not folder.read_only}
+        mounts = [replace(mount, writable=mount.writable or mount.target in targets) for mount in self.mounts]
+        return replace(self.shared(), mounts=tuple(mounts), write_advice='')
+
     @property
     def writable_folders(self) -> tuple[Workspace, ...]:
-        """The folders that cells may change: the workspace first."""
+        """The folders that cells or the host may change: the workspace first."""
         return (self.workspace, *self.folders) if self.workspace else self.folders
 
     def disconnect(self) -> None:
@@ -212,10 +237,13 @@ async def make_options(settings: SandboxSettings, python: PythonTarget = WASM_PY
         mounted.append(Mount(source=installed.folder, target=PACKAGES))
         paths.append(PACKAGES)
     read_only = settings.get('read_only', False)
-    space = _workspace(settings.get('workspace'), read_only, protect)
+    advice = read_only if isinstance(read_only, str) else ''
+    space = _workspace(settings.get('workspace'), read_only is True, protect)
     if space is not None:
         mounted.append(Mount(source=space.folder, target=WORKSPACE, writable=not read_only))
         paths.append(WORKSPACE)
+    if advice:
+        mounted = [replace(mount, writable=False) for mount in mounted]
     return SandboxOptions(
         limits=settings.get('limits') or Limits(),
         functions=functions,
@@ -226,6 +254,7 @@ async def make_options(settings: SandboxSettings, python: PythonTarget = WASM_PY
         paths=tuple(paths),
         packages=installed,
         env=env,
+        write_advice=advice,
         network=make_network(settings.get('network')),
         code_rules=settings.get('code_rules'),
         answer_input=_input_function(settings.get('input')),

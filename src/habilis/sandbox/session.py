@@ -5,11 +5,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Self, TypeVar, Unpack, get_args
+from typing import Self, TypeVar, Unpack
 
 from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
-from habilis.core.errors import SandboxError, WorkspaceError
+from habilis.core.errors import WorkspaceError
 from habilis.sandbox import snapshot
 from habilis.sandbox.arguments import check, check_cell
 from habilis.sandbox.backends import backend
@@ -66,7 +66,8 @@ class Sandbox(FileAccess):
             tools: functions of the host that code inside may call, `def` or `async def`.
             variables: plain data to start with.
             workspace: host folder to mount at `/workspace`, the current folder inside; `True` for a temporary one.
-            read_only: mount the workspace read-only.
+            read_only: mount the workspace read-only. With a text, code can change no file of the workspace and the
+                mounts, and gets the text as advice if it tries; the host can change them.
             protect: keep `.git/config`, git hooks and the start files of shells and editors as they are, in a shared
                 workspace and writable mounts: changes are undone after each cell.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
@@ -131,13 +132,10 @@ class Sandbox(FileAccess):
     async def sibling(self, *, files: SiblingFiles = 'shared') -> 'Sandbox':
         """A new sandbox with the same settings and without variables. Unlike `fork`, a tool may call it.
 
-        Both share the workspace, the new one can only read it, or it gets a temporary one of its own.
+        Both share the workspace, or the new one can only read it (`read_only`), or may change it although code of this
+        one may not (`writable`), or it gets a temporary one of its `own`.
         """
-        if files not in get_args(SiblingFiles):
-            msg = f"files must be 'shared', 'read_only' or 'own', not {files!r:.100}"
-            raise SandboxError(msg)
-        made_options = {'shared': self._options.shared, 'read_only': self._options.read_only}
-        options = made_options.get(files, self._options.separate)()
+        options = self._options.of_sibling(files)
         made = Sandbox(Interpreter(self._interpreter.backend, options), options)
         made.code_rules = self.code_rules
         return await made._started()

@@ -1,5 +1,6 @@
 """What code may call: tools, toolsets, gates and approvals."""
 
+from habilis.core.approval import Approval
 from habilis.tools.context import Context
 from habilis.tools.contract import (
     Allow,
@@ -31,6 +32,7 @@ from habilis.tools.toolsets.user import people_toolset
 
 __all__ = [
     'Allow',
+    'Approval',
     'ApprovalRequest',
     'Approve',
     'Ask',

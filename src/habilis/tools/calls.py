@@ -35,6 +35,7 @@ from habilis.tools.contract import (
 )
 from habilis.tools.events import Emit, QuestionEvent, ToolCalled, ToolEvent, ToolReturned
 from habilis.tools.gates import Approvals, Gates
+from habilis.tools.grants import Grants
 from habilis.tools.logs import LOGGER, MakeEvent, ToolChannel, close_channel, open_channel
 from habilis.tools.permits import Permit, check_open
 from habilis.tools.plain_data import NotConvertible, to_plain
@@ -118,6 +119,7 @@ class Calls:
         journal: CallJournal | None = None,
         context: Context[Any] | None = None,
         sandbox: Sandbox | None = None,
+        grants: Grants | None = None,
     ) -> None:
         self._enabled = enabled
         self._sandbox = sandbox
@@ -125,7 +127,8 @@ class Calls:
         self._emit = emit
         self._journal = journal
         self._gates = Gates(gates, self.emit)
-        self._approvals = Approvals(approve, self.emit, journal)
+        self._approvals = Approvals(approve, self.emit, journal, grants)
+        self._code = ''
         self._last = 0
         self._counting = threading.Lock()
         self._records: deque[ToolCall] = deque(maxlen=MAX_RECORDS)
@@ -134,9 +137,10 @@ class Calls:
         self._permit: Permit | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
 
-    def open(self) -> None:
+    def open(self, code: str = '') -> None:
         """Start a cell: its calls begin only while the task of its run is not cancelled."""
-        self._permit = Permit()
+        self._permit, self._code = Permit(), code
+        self._approvals.grants.start_cell()
 
     def end(self) -> None:
         """End the cell: none of its calls begins any more. Calls of the host do."""
@@ -306,8 +310,9 @@ class Calls:
             id=call.id,
             tool=call.tool.name,
             arguments=copy_arguments(call.arguments),
-            question='\n'.join(questions) or f'May {call.tool.name} be called?',
+            question='\n'.join(questions) or _usual_question(call.tool),
             diff=await self._preview(call, bound),
+            code=self._code if call.side == 'code' else '',
         )
 
     async def _preview(self, call: _Call, bound: inspect.BoundArguments) -> str:
@@ -387,6 +392,11 @@ def _raise_now(error: Exception) -> inspect.BoundArguments:
 async def _raise(error: Exception) -> object:
     """Raise the error, as the work of a call that was denied."""
     raise error
+
+
+def _usual_question(tool: CallableTool) -> str:
+    more = ' It may delete or overwrite something.' if tool.options.destructive else ''
+    return f'May {tool.name} be called?{more}'
 
 
 async def _preview(call: _Call, bound: inspect.BoundArguments) -> str:

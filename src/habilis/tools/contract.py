@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import HabilisError
 from habilis.sandbox.contract import Side
@@ -29,11 +30,14 @@ class ToolOptions:
     retries: int = 0
     """Number of retries after a failed attempt."""
 
+    read_only: bool = False
+    """Whether it changes nothing outside of its run. Such a tool may also be called where nothing may be changed."""
+
+    destructive: bool = False
+    """Whether it may delete or overwrite something. A person who is asked about a call is told so."""
+
     idempotent: bool = True
     """Whether a second call with the same arguments does no harm."""
-
-    read_only: bool = False
-    """It changes nothing, so a subagent that must not change anything may have it."""
 
     in_memory: bool = False
     """Its effects are only in the memory of this process: a run that is resumed elsewhere repeats its calls."""
@@ -117,9 +121,12 @@ class ApprovalRequest:
     diff: str = ''
     """What would change, as a unified diff; empty if the tool has no preview."""
 
+    code: str = ''
+    """The code of the cell that makes the call; empty for a call of the model."""
 
-Approve = Callable[[ApprovalRequest], 'bool | Deny | Awaitable[bool | Deny]']
-"""Asks a person. Only `True` approves; `Deny` has a reason. A plain function may block: it runs on a thread."""
+
+Approve = Callable[[ApprovalRequest], 'bool | Approval | Awaitable[bool | Approval]']
+"""Asks a person. Only `True` and an `Approval` approve. A plain function may block: it runs on a thread."""
 
 PREVIEW = 'preview '
 """Prefix of the name under which a journal records the preview that a person was shown."""
@@ -132,9 +139,7 @@ class CallJournal(Protocol):
         """The result of a call, from its record or by doing the work. `once`: it must never be started again."""
         ...
 
-    async def approve(
-        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
-    ) -> bool | Deny:
+    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
         """The answer of a person, from the record or now. Without a person, the run waits for an answer."""
         ...
 

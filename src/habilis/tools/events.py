@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from habilis.core.approval import Approval
 from habilis.core.events import Event
 from habilis.sandbox.contract import ToolCall
 from habilis.tools.contract import ApprovalRequest, GateCall
@@ -85,12 +86,12 @@ class ApprovalAnswered(Event):
 
     kind: ClassVar[Literal['approval_answered']] = 'approval_answered'
     request: ApprovalRequest
-    is_approved: bool
+    approval: Approval
 
     @property
     def text(self) -> str:
         """`yes` or `no`."""
-        return 'yes' if self.is_approved else 'no'
+        return 'yes' if self.approval.approved else 'no'
 
 
 @dataclass(frozen=True, kw_only=True)

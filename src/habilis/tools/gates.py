@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
+from habilis.core.approval import Approval
 from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
 from habilis.core.integers import error_text
 from habilis.sandbox.host.deadline import deadline_paused
@@ -33,6 +34,7 @@ from habilis.tools.contract import (
     ResultGate,
 )
 from habilis.tools.events import ApprovalAnswered, ApprovalAsked, Emit, HookFailed
+from habilis.tools.grants import Grants
 from habilis.tools.logs import LOGGER
 from habilis.tools.permits import check_open
 
@@ -126,7 +128,10 @@ class Gates:
 class Approvals:
     """Asks a person, one question at a time."""
 
-    def __init__(self, approve: Approve | None, emit: Emit, journal: CallJournal | None = None) -> None:
+    def __init__(
+        self, approve: Approve | None, emit: Emit, journal: CallJournal | None = None, grants: Grants | None = None
+    ) -> None:
+        self.grants = grants or Grants()
         self._approve = approve
         self._journal = journal
         self._emit = emit
@@ -137,16 +142,27 @@ class Approvals:
         self._turn = asyncio.Lock()
 
     async def require(self, request: ApprovalRequest) -> None:
-        """Return if a person approves. Raises `ToolDenied` otherwise."""
+        """Return if a person approves, or has before. Raises `ToolDenied` otherwise."""
+        if self.grants.take(request):  # recorded too, so that a replay does not depend on the order of answers
+            answer = await self._answer(request, _granted)
+        else:
+            answer = await self._ask_in_turn(request)
+        if not answer.approved:
+            why = f': {answer.reason}' if answer.reason else ''
+            raise ToolDenied(_denied(request, f'the user said no{why}'))
+
+    async def _ask_in_turn(self, request: ApprovalRequest) -> Approval:
         if self._approve is None and self._journal is None:
             raise ToolDenied(_denied(request, 'it needs approval, and there is no one to ask'))
         # A person at a terminal is asked one question at a time; those who answer later see all questions.
         async with contextlib.nullcontext() if self._approve is None else self._turn:
             check_open()  # it may have waited for its turn
+            if self.grants.take(request):  # the answer before was about this call, too
+                return await self._answer(request, _granted)
             self._emit(ApprovalAsked(request=request))
             try:
                 with deadline_paused():
-                    answer = await self._answer(request)
+                    answer = await self._answer(request, self._person(request))
             except JournalError:
                 raise
             except Exception as error:
@@ -154,22 +170,28 @@ class Approvals:
                 LOGGER.error('%s', text, exc_info=error)
                 self._emit(HookFailed(error=error, message=text))
                 raise ToolDenied(_denied(request, 'asking for approval failed')) from error
-            self._emit(ApprovalAnswered(request=request, is_approved=answer is True))
-        if answer is not True:
-            why = f': {answer.reason}' if isinstance(answer, Deny) else ''
-            raise ToolDenied(_denied(request, f'the user said no{why}'))
+            self._emit(ApprovalAnswered(request=request, approval=answer))
+            self.grants.add(request.tool, answer)
+        return answer
 
-    async def _answer(self, request: ApprovalRequest) -> bool | Deny:
-        approve = self._approve
-        person = None if approve is None else functools.partial(self._ask, approve, request)
+    async def _answer(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
         if self._journal is not None:
             return await self._journal.approve(request, person)
-        return person is not None and await person()
+        return Approval(approved=False) if person is None else await person()
 
-    async def _ask(self, approve: Approve, request: ApprovalRequest) -> bool | Deny:
-        """Ask a person; a plain function may block, so it runs on a thread."""
-        answer = await attempts.call(functools.partial(approve, request))
-        return answer if isinstance(answer, Deny) else answer is True
+    def _person(self, request: ApprovalRequest) -> Callable[[], Awaitable[Approval]] | None:
+        """Asks the person; a plain function may block, so it runs on a thread. None if nobody is there."""
+        approve = self._approve
+
+        async def ask() -> Approval:
+            assert approve is not None
+            return Approval.of(await attempts.call(functools.partial(approve, request)))
+
+        return None if approve is None else ask
+
+
+async def _granted() -> Approval:
+    return Approval()
 
 
 def _takes(gate: object, count: int) -> bool:

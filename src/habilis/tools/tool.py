@@ -292,8 +292,9 @@ def tool(
     name: str | None = None,
     timeout: float | None = None,
     retries: int = 0,
-    idempotent: bool = True,
     read_only: bool = False,
+    destructive: bool = False,
+    idempotent: bool = True,
     in_memory: bool = False,
     needs_approval: bool = False,
     side: Side = 'code',
@@ -307,13 +308,14 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
     Args:
         function: the function; the model sees its type hints and docstring. name: name of the tool (default: the name
         of the function). timeout: timeout of one attempt in seconds, then `ToolTimeout`. retries: number of retries
-        after a failed attempt. idempotent: whether a repeated call with the same arguments does no harm. read_only: it
-        changes nothing, so subagents that must not change anything may have it. in_memory: its effects are in the
-        memory of this process only; a run that is resumed elsewhere repeats its calls. needs_approval: a person must
-        approve each call. side: who may call it: the `code`, the `model` itself, or `both`. on_error: `raise` the error
-        in the code, or return `None` there and show the error to the model (`none`). as_sync: code calls this `async
-        def` without `await`. preview: takes the arguments and returns a unified diff of the changes, shown to the
-        person who approves.
+        after a failed attempt. read_only: whether it changes nothing; where nothing may be changed, only such tools are
+        there. destructive: whether it may delete or overwrite something. idempotent: whether a repeated call with the
+        same arguments does no harm. in_memory: its effects are in the memory of this process only; a run that is
+        resumed elsewhere repeats its calls.
+        needs_approval: a person must approve each call. side: who may call it: the `code`, the `model` itself, or
+        `both`. on_error: `raise` the error in the code, or return `None` there and show the error to the model
+        (`none`). as_sync: code calls this `async def` without `await`. preview: takes the arguments and returns a
+        unified diff of the changes, shown to the person who approves.
     """
     make = tool_maker(caller_names(sys._getframe(1)), name, **options)  # pyright: ignore[reportPrivateUsage]
     return make if function is None else make(function)
@@ -360,6 +362,8 @@ def _options(**given: Any) -> ToolOptions:
         problem = f'retries={retries!r}: give a whole number, 0 or more'
     elif options.retries and not options.idempotent:
         problem = 'retries repeat a call, which idempotent=False forbids: choose one'
+    elif options.read_only and options.destructive:
+        problem = 'a tool that is read_only changes nothing, and a destructive one does: choose one'
     elif options.side not in {'code', 'model', 'both'}:
         problem = f"side={options.side!r}: give 'code', 'model' or 'both'"
     elif options.on_error not in {'raise', 'none'}:

@@ -15,6 +15,7 @@ from habilis.tools.calls import Calls, PreparedCall, validate_now
 from habilis.tools.context import Context
 from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
 from habilis.tools.events import Emit
+from habilis.tools.grants import Grants
 from habilis.tools.host_calls import HostCalls
 from habilis.tools.logs import LOGGER
 from habilis.tools.stubs import TypeNames
@@ -36,6 +37,7 @@ class Toolbox:
         code: bool = True,
         context: Context[Any] | None = None,
         sandbox: Sandbox | None = None,
+        grants: Grants | None = None,
         look_up: 'Callable[[str], AnyTool | None] | None' = None,
     ) -> None:
         """Create a toolbox.
@@ -49,6 +51,7 @@ class Toolbox:
             code: whether the run has code that calls tools. If not, the model may call all of them.
             context: for tools that take one.
             sandbox: that of the run, for tools that work in it or on its workspace.
+            grants: what a person has approved before, in the same conversation.
             look_up: finds a tool that code calls by name without having been told of it; see `add_called`.
         """
         self._toolsets: dict[str, Toolset] = {}
@@ -78,6 +81,7 @@ class Toolbox:
             journal=journal,
             context=context,
             sandbox=sandbox,
+            grants=grants,
         )
         self._host_calls = HostCalls(self._calls)
 
@@ -218,9 +222,9 @@ class Toolbox:
         """Run gates, approvals, events and `async def` tools on this event loop. `functions` uses the running one."""
         self._calls.bind(loop)
 
-    def open(self) -> None:
+    def open(self, code: str = '') -> None:
         """Start a cell. Its calls do not begin after `close` or `cancel`, or once the current task is cancelled."""
-        self._calls.open()
+        self._calls.open(code)
 
     def close(self) -> None:
         """Let no further call of the cell begin, not even one that is waiting. Thread-safe."""

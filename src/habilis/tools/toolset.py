@@ -1,6 +1,7 @@
 """`Toolset`: a group of tools."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from habilis.core.errors import ToolDefinitionError
@@ -31,6 +32,12 @@ class Toolset:
 
         self.needs_processes = False
         """Whether its tools start processes in the sandbox of the run."""
+
+        self.folder: Path | None = None
+        """The folder that its tools work on; None for the workspace of the run."""
+
+        self.asks_to_change: tuple[str, ...] = ()
+        """The tools that ask a person before they change files. Then code cannot change these files."""
 
         unique_names(self.tools)
 

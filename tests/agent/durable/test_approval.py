@@ -13,6 +13,7 @@ import pytest
 
 from habilis.agent import Agent, Result
 from habilis.agent.durable.trajectory import read_trajectories
+from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, ModelError, RunBusy, RunNotFound
 from habilis.core.limits import Limits
@@ -22,7 +23,7 @@ from habilis.journal.stores.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.sandbox.host.workers import WORKERS
-from habilis.tools import ApprovalRequest, Ask, Deny, Files, GateCall, tool
+from habilis.tools import ApprovalRequest, Ask, Files, GateCall, tool
 from tests.agent.hooks.watching import Seen, code
 from tests.waiting import until
 
@@ -122,8 +123,8 @@ async def test_the_reason_of_a_person_who_refuses_at_once_is_recorded() -> None:
     store = MemoryStore()
     script = code("try:\n    remove('b')\nexcept Exception as e:\n    print(e)")
 
-    def approve(request: ApprovalRequest) -> Deny:
-        return Deny(f'keep {request.arguments["name"]}')
+    def approve(request: ApprovalRequest) -> Approval:
+        return Approval(approved=False, reason=f'keep {request.arguments["name"]}')
 
     house = House(store, script, approve=approve)
     async with house.agent as agent:

@@ -35,6 +35,7 @@ from habilis.agent.events import (
     ToolProgress,
     ToolReturned,
 )
+from habilis.core.approval import Approval
 from habilis.core.errors import ModelError
 from habilis.models.contract import Delta, Message, Progress, Reply
 from habilis.models.retry import RetryNotice
@@ -76,7 +77,7 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'tool_logged': lambda text: ToolLogged(call=call(text), line=text),
     'tool_progress': lambda text: ToolProgress(call=call(text), done=3, total=9, message=text),
     'approval_asked': lambda text: ApprovalAsked(request=request(text)),
-    'approval_answered': lambda text: ApprovalAnswered(request=request(text), is_approved=True),
+    'approval_answered': lambda text: ApprovalAnswered(request=request(text), approval=Approval()),
     'question': lambda text: QuestionEvent(call=call(text), question=text),
     'notice': lambda text: NoticeEvent(call=call(text), message=text),
     'tool_returned': lambda text: ToolReturned(call=ToolCall(id=1, tool=text, arguments={}, ok=True, result=text)),

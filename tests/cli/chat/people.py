@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from habilis.assistant import Mode
 from habilis.cli.chat import session as chat_session
 from habilis.cli.chat.app import ChatApp
 from habilis.cli.run.request import CommandRequest
@@ -77,11 +78,17 @@ class Chats:
         monkeypatch.setattr(chat_session, 'choose_model', choose)
 
     async def chat(
-        self, person: Person, replies: Sequence[Scripted] | Script, *, resume: str | None = None, **options: Any
+        self,
+        person: Person,
+        replies: Sequence[Scripted] | Script,
+        *,
+        resume: str | None = None,
+        mode: Mode | None = None,
+        **options: Any,
     ) -> int:
         """Let a person chat to the end."""
         self.model = ScriptedModel(replies)
-        return await ChatApp(person, CommandRequest(**options), resume=resume).run()
+        return await ChatApp(person, CommandRequest(**options), resume=resume, mode=mode).run()
 
     def sent(self, number: int) -> list[str]:
         """The messages of a request, without the system prompt."""

@@ -28,7 +28,7 @@ def test_a_chat_that_was_killed_in_a_turn_continues_with_its_facts_tasks_and_var
     (place.folder / 'work').mkdir()
     notes = "x = 41\nremember('The boat is called Nordlicht')\ncreate_task('Paint the boat')\nfinal_answer('noted')"
     model = script(place.folder, code(notes), code(WAITS_ONCE))
-    with on_terminal('chat', '--model', model, '--workspace', 'work') as terminal:
+    with on_terminal('chat', '--model', model, '--workspace', 'work', '--mode', 'all') as terminal:
         terminal.wait_for('>')
         terminal.type('My boat is called Nordlicht.\r')
         terminal.wait_for('noted')
@@ -60,14 +60,14 @@ def test_an_approval_that_waited_when_the_process_was_killed_is_asked_again_with
         terminal.wait_for('>')
         terminal.type('Paint it.\r')
         terminal.wait_for('+a blue boat')
-        terminal.wait_for('[y/N]')
+        terminal.wait_for('[y/N')
         os.kill(terminal.process.pid, signal.SIGKILL)
     assert (place.folder / 'work' / 'boat.txt').read_text() == 'a red boat\n'
     with on_terminal('chat', '--resume') as terminal:
         terminal.wait_for("update_file(path='boat.txt'")
         terminal.wait_for('-a red boat')
         terminal.wait_for('+a blue boat')
-        terminal.wait_for('[y/N]')
+        terminal.wait_for('[y/N')
         terminal.type('y\r')
         terminal.wait_for('a blue boat\n')
         terminal.type('Thanks.\r')

@@ -162,3 +162,19 @@ async def test_a_model_that_is_not_known_leaves_the_chat_as_it_was(
     shown = capsys.readouterr().out
     assert 'error: no such model\n' in shown
     assert 'Hello.' in shown
+
+
+async def test_a_plan_is_asked_for_changed_and_carried_out(
+    chats: Chats, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    person = Person('/mode all', '/plan Tidy up.', '/mode', answers=['And b.', 'y'])
+    write = code("final_answer(open('b', 'w').write(''))")
+    (place.folder / 'work').mkdir()
+    await chats.chat(person, ['1. Write a.', '1. Write a.\n2. Write b.', write], workspace='work')
+    assert person.questions == ['\nCarry out this plan? [y/N, or what to change] '] * 2
+    assert chats.sent(1)[-1].startswith('And b.')
+    assert chats.sent(2)[-1].startswith('Carry out this plan:\n\n1. Write a.\n2. Write b.')
+    assert (place.folder / 'work' / 'b').exists()
+    shown = capsys.readouterr().out
+    assert 'plan: nothing can be changed' in shown
+    assert shown.rindex('all: files may be changed') > shown.rindex('plan:')

@@ -153,7 +153,7 @@ def test_commands_and_files_are_completed(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / 'nodes').mkdir()
     (tmp_path / 'nodes' / 'a.txt').touch()
     (tmp_path / '.hidden').touch()
-    assert completions('/mo') == ['/model']
+    assert completions('/mo') == ['/model', '/mode']
     assert completions('/memory s') == ['search']
     assert completions('read @no') == ['nodes/', 'notes.txt']
     assert completions('read @nodes/') == ['a.txt']

@@ -18,7 +18,7 @@ request = ApprovalRequest(
     id=1, tool='write_file', arguments={'path': 'a.txt', 'text': 'x' * 500}, question='May write_file be called?',
     diff='--- a.txt\\n+++ a.txt\\n@@ -1 +1 @@\\n-old\\x1b[2J\\n+new',
 )
-print('said', asyncio.run(TerminalUser().approve(request)))
+print('said', asyncio.run(TerminalUser().approve(request)).to_json())
 """
 
 
@@ -109,11 +109,21 @@ def test_what_an_answer_holds_is_not_obeyed_by_the_terminal(place: Place) -> Non
 
 
 @pytest.mark.parametrize(
-    ('typed', 'said'), [('y\n', 'True'), ('what?\nYES\n', 'True'), ('n\n', 'False'), ('\n', 'False')]
+    ('typed', 'said'),
+    [
+        ('y\n', 'True'),
+        ('what?\nYES\n', 'True'),
+        ('\n', 'False'),
+        ('no, not today\n', "{'approved': False, 'reason': 'not today'}"),
+        ('cell 20\n', "{'approved': True, 'scope': 'cell', 'calls': 20}"),
+        ('always\n', "{'approved': True, 'scope': 'always'}"),
+        ('always src/\n', "{'approved': True, 'scope': 'always', 'prefix': 'src/'}"),
+        ('session\n', "{'approved': True, 'scope': 'session'}"),
+    ],
 )
-def test_an_approval_shows_the_diff_and_takes_yes_or_no(typed: str, said: str) -> None:
+def test_an_approval_shows_the_diff_and_takes_these_answers(typed: str, said: str) -> None:
     with on_terminal(command=(sys.executable, '-c', APPROVE)) as terminal:
-        shown = terminal.wait_for('May write_file be called? [y/N] ')
+        shown = terminal.wait_for('May write_file be called? [y/N/cell/always/session] ')
         assert "path='a.txt'" in shown
         assert '\033[31m-old\\x1b[2J\033[0m' in shown
         assert '\033[32m+new\033[0m' in shown

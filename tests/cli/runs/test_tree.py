@@ -125,7 +125,9 @@ def test_agents_calls_and_branches_are_where_they_belong_and_their_commands_work
 
     approve, deny = printed(shown)
     assert (approve[0], deny[0]) == ('approve', 'deny')
-    done = runs(*approve)
+    refused = runs('answer', 'run-boss', 'perhaps', *approve[2:])
+    assert (refused.returncode, 'always PREFIX' in refused.stderr) == (2, True)
+    done = runs('answer', 'run-boss', 'always', *approve[2:])
     assert (done.returncode, done.stdout) == (0, "Decimal('3.50')\n"), done.stderr
     approve, _ = printed(tree)
     done = runs(*approve)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from habilis.agent.durable.approvals import recorded_answer
 from habilis.agent.durable.records import APPROVE, ASKED, CALL_ID
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
@@ -128,7 +129,7 @@ class CallRecords:
         asked = None if entry.asked is None else await self._value(entry.asked)
         fields = asked if isinstance(asked, dict) else {}
         answer = None if entry.answered is None else await self._value(entry.answered)
-        approved = answer is True or (isinstance(answer, dict) and answer.get('approved') is True)
+        approved = recorded_answer(answer).approved
         number = fields.get(CALL_ID)
         return ToolCall(
             id=number if isinstance(number, int) else 0,

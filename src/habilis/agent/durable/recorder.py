@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Ended, Result, Waiting
+from habilis.agent.durable.approvals import add_grants, recorded_answer
 from habilis.agent.durable.audit import CallRecords, times_of
 from habilis.agent.durable.cells import CELL_CODEC, CellOutcome, RecordedCell
 from habilis.agent.durable.pause import Pause
@@ -43,6 +44,7 @@ from habilis.agent.durable.records import (
 from habilis.agent.durable.results import RecordedResult, RecordedTurn, ResultCodec, record_messages, record_result
 from habilis.agent.policies.contract import Verdict
 from habilis.core import codec
+from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import EmptyReply, NotDurable, RunStopped
@@ -53,9 +55,10 @@ from habilis.journal.failures import failed_paths
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.models.contract import Reply
-from habilis.tools import ApprovalRequest, Deny, GateCall
+from habilis.tools import ApprovalRequest, GateCall
 from habilis.tools.attempts import on_thread
 from habilis.tools.contract import PREVIEW
+from habilis.tools.grants import Grants
 from habilis.tools.logs import ToolChannel, current_channel, lines_now
 
 T = TypeVar('T')
@@ -95,6 +98,9 @@ class Recorder:
 
         self.will_continue = False
         """Whether the run will continue after the replay."""
+
+        self.grants = Grants()
+        """What people have approved beyond one call: those of the toolbox, to which replayed cells add theirs."""
 
         self._key = fingerprint(task)
         self._snapshots: dict[str, str] = {}
@@ -213,6 +219,7 @@ class Recorder:
         )
         outcome = found.outcome
         if records:
+            await add_grants(self.grants, self.journal.index, self.journal.value_of, paths[0])
             self._snapshots.update(records[0].attached)
             calls = [await self._calls.resolve(reference) for reference in found.calls]
             outcome = replace(outcome, code=code, cell=replace(outcome.cell, calls=tuple(calls)))
@@ -272,9 +279,7 @@ class Recorder:
             channel.path = paths[-1]
             channel.at, channel.seconds = times_of(entry)
 
-    async def approve(
-        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
-    ) -> bool | Deny:
+    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
         """Whether a person allows a call. If `person` is None, the run pauses until somebody answers."""
         scope = current_scope() or self.scope
         asked: dict[str, Json] = {
@@ -291,9 +296,7 @@ class Recorder:
             lambda: scope.decide(name, asked, question=question, key=key, person=ask, located=paths.append)
         )
         self._locate(current_channel(), paths)
-        reason = _field(answer, 'reason')
-        approved = answer is True or _field(answer, 'approved') is True
-        return Deny(reason) if isinstance(reason, str) and not approved else approved
+        return recorded_answer(answer)
 
     # The run ----------------------------------------------------------------------------------------------------------
 
@@ -427,12 +430,11 @@ def find_call(scope: Scope, tool: str, arguments: Mapping[str, object]) -> Recor
     return None
 
 
-def _as_json(person: Callable[[], Awaitable[bool | Deny]]) -> Callable[[], Awaitable[Json]]:
+def _as_json(person: Callable[[], Awaitable[Approval]]) -> Callable[[], Awaitable[Json]]:
     """Asks the person, and returns the answer as JSON."""
 
     async def ask() -> Json:
-        answer = await person()
-        return {'approved': False, 'reason': answer.reason} if isinstance(answer, Deny) else answer
+        return (await person()).to_json()
 
     return ask
 

@@ -8,6 +8,7 @@ from habilis.agent.durable.codecs import DataCodec
 from habilis.agent.policies.contract import Verdict
 from habilis.journal.index import Index, PathRecords, parent_of
 from habilis.models.contract import Message, Reply
+from habilis.tools.grants import CallGrant
 
 ASK = 'ask'
 """Name of a step that asks the model."""
@@ -103,6 +104,9 @@ class Inputs:
 
     deps_name: str = ''
     """Name of the type of the dependencies of the run, which are not recorded; likewise."""
+
+    approved: tuple[CallGrant, ...] = ()
+    """What a person has approved for the rest of the conversation, before this run."""
 
     program: str = ''
     """The agent as `module:name`, if it is a global variable of the user's program."""

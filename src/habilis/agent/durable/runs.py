@@ -34,6 +34,7 @@ from habilis.journal.scope import first_path
 from habilis.journal.stores.urls import OFF
 from habilis.models.files import File
 from habilis.tools.attempts import on_thread
+from habilis.tools.grants import Grants
 
 T = TypeVar('T')
 
@@ -171,6 +172,7 @@ class RunStore:
                 names=inputs.names,
                 snapshots=snapshots,
                 files=from_records(earlier, data),
+                grants=Grants(inputs.approved),
             ),
             files=from_records(files, data),
         )

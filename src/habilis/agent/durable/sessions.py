@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from habilis.agent.durable.approvals import add_grants
 from habilis.agent.durable.attached_files import from_records, split_attached, with_data
 from habilis.agent.durable.records import CELL, INPUTS_CODEC, MESSAGES, FileRecord
 from habilis.agent.durable.results import read_messages, result_without_output
@@ -20,6 +21,7 @@ from habilis.journal.lookup import value_of
 from habilis.journal.runs import is_import_note
 from habilis.models.contract import Message
 from habilis.models.files import File
+from habilis.tools.grants import CallGrant, Grants
 
 logger = logging.getLogger('habilis.agent')
 
@@ -43,6 +45,9 @@ class SessionState:
 
     files: tuple[File, ...] = ()
     """Images and files of its tasks."""
+
+    grants: Grants = field(default_factory=Grants)
+    """What a person has approved for the rest of it. The next run adds to it."""
 
     run: str = ''
     """Id of the run that this is the end of."""
@@ -81,7 +86,7 @@ async def _read_run(store: Store, info: RunInfo) -> SessionState | None:
     messages = await _messages(store, info.run, records, index)
     if opened is None or messages is None or any(map(is_import_note, records)):  # a foreign run may be hostile
         return None
-    names, files = await _start(store, info.run, opened)
+    names, files, approved = await _start(store, info.run, opened)
     snapshots, data = split_attached(await read_blobs(store, info.run, opened.attached))
     if (after := await cell_variables(store, info.run, index, opened.path)) is not None:
         names, snapshots = after[0], {**snapshots, **after[1]}
@@ -90,6 +95,7 @@ async def _read_run(store: Store, info: RunInfo) -> SessionState | None:
         names=names,
         snapshots=snapshots,
         files=from_records(files, data),
+        grants=await _grants(store, info.run, index, opened.path, approved),
         run=info.run,
         updated=info.updated,
     )
@@ -108,12 +114,23 @@ async def _messages(store: Store, run: str, records: list[Record], index: Index)
     return None
 
 
-async def _start(store: Store, run: str, opened: Record) -> tuple[tuple[str, ...], tuple[FileRecord, ...]]:
-    """Names of the variables, and the files, that a run started with."""
+async def _start(
+    store: Store, run: str, opened: Record
+) -> tuple[tuple[str, ...], tuple[FileRecord, ...], tuple[CallGrant, ...]]:
+    """Names of the variables, the files, and what was approved before, of the start of a run."""
     with contextlib.suppress(JournalError):  # damaged: the snapshots may still be readable
         inputs = INPUTS_CODEC.read(await value_of(store, run, opened))
-        return (*(inputs.names or ()), *inputs.variables), inputs.files
-    return (), ()
+        return (*(inputs.names or ()), *inputs.variables), inputs.files, inputs.approved
+    return (), (), ()
+
+
+async def _grants(store: Store, run: str, index: Index, path: str, before: tuple[CallGrant, ...]) -> Grants:
+    """What was approved before a run, and in it."""
+    grants = Grants(before)
+    cells = [inside for inside, _ in index.inside(path) if parent_of(inside) == path and name_of(inside) == CELL]
+    for asking in (path, *cells):
+        await add_grants(grants, index, partial(value_of, store, run), asking)
+    return grants
 
 
 async def cell_variables(store: Store, run: str, index: Index, path: str) -> _Variables | None:

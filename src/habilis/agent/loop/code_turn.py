@@ -141,7 +141,7 @@ class CodeRunner:
         self._toolbox.add_called(free_names(code, self._variables))
         functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
-        self._toolbox.open()
+        self._toolbox.open(code)
         running = asyncio.ensure_future(self._sandbox.run(code, on_output=on_output, tools=functions, describe=True))
         try:
             cell = await asyncio.shield(running)

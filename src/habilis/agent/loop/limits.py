@@ -9,7 +9,7 @@ from collections.abc import Generator
 from habilis.agent.contract import LOCAL_SECONDS, Ended, RunLimits
 from habilis.models.contract import Usage
 from habilis.sandbox.contract import ToolCall
-from habilis.tools import ApprovalRequest, Approve, Deny, GateCall, attempts
+from habilis.tools import Approval, ApprovalRequest, Approve, Deny, GateCall, attempts
 
 
 class Meter:
@@ -100,11 +100,10 @@ class Meter:
     def uncounted(self, approve: Approve | None) -> Approve | None:
         """Asks a person, without counting the time that the person takes."""
 
-        async def ask(request: ApprovalRequest) -> bool | Deny:
+        async def ask(request: ApprovalRequest) -> Approval:
             assert approve is not None
             with self._stopped_clock():
-                answer = await attempts.call(functools.partial(approve, request))
-            return answer if isinstance(answer, Deny) else answer is True
+                return Approval.of(await attempts.call(functools.partial(approve, request)))
 
         return None if approve is None else ask
 

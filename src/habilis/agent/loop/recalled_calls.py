@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 
 from habilis.agent.durable.recorder import ToolResult, find_call
+from habilis.core.approval import Approval
 from habilis.core.errors import ToolCallError
 from habilis.journal import Scope, fingerprint
-from habilis.tools import ApprovalRequest, Deny, GateCall
+from habilis.tools import ApprovalRequest, GateCall
 from habilis.tools.contract import CallJournal
 
 Work = Callable[[], Awaitable[object]]
@@ -26,13 +27,11 @@ class CallResults:
         self._results[_key(call.tool, call.arguments)] = result
         return result
 
-    async def approve(
-        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
-    ) -> bool | Deny:
+    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
         """Ask as before."""
         if self._inner is not None:
             return await self._inner.approve(request, person)
-        return False if person is None else await person()
+        return Approval(approved=False) if person is None else await person()
 
     async def find(self, tool: str, arguments: Mapping[str, object]) -> tuple[object] | None:
         """The result of an equal call, from memory or from the journal; None if there was none."""
@@ -66,12 +65,10 @@ class RecalledCalls:
         finally:
             _solution.reset(token)
 
-    async def approve(
-        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
-    ) -> bool | Deny:
+    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
         """Nobody is asked twice: only a call that was made may be answered."""
         if await self._first.find(request.tool, request.arguments) is not None:
-            return True
+            return Approval()
         raise self.stop(request.tool)
 
     def stop(self, tool: str) -> ToolCallError:
@@ -96,9 +93,7 @@ class _NoEffects:
             raise self._solution.stop(call.tool)
         return await (work() if self._inner is None else self._inner.around_call(call, once, work))
 
-    async def approve(
-        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
-    ) -> bool | Deny:
+    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
         raise self._solution.stop(request.tool)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from habilis.models.files import File
 from habilis.sandbox import Sandbox
 from habilis.sandbox.files.workspace import WORKSPACE
 from habilis.sandbox.options import SandboxSettings
-from habilis.tools import tool
+from habilis.tools import Toolset, tool
 
 SANDBOX_TOOLS = frozenset({'run_in', 'copy_file'})
 """Names of the tools that work across several sandboxes."""
@@ -55,7 +55,10 @@ class Sandboxes:
 
     def describe_files(self) -> str:
         """The workspace and the files in it, for the model; empty if there is no workspace."""
-        return describe_folder(self.main.workspace.folder) if self.main.has_workspace else ''
+        if not self.main.has_workspace:
+            return ''
+        described, advice = describe_folder(self.main.workspace.folder), self.main.write_advice
+        return f'{described} {advice[0].upper()}{advice[1:]}.' if described and advice else described
 
     async def close(self) -> None:
         """Close the sandbox that was made for this run."""
@@ -100,9 +103,16 @@ def _describe_entry(entry: 'os.DirEntry[str]') -> str:
         return f'{name!r}'
 
 
-async def open_sandboxes(choice: SandboxChoice, settings: SandboxSettings, files: bool = False) -> Sandboxes:
-    """Create the sandbox of a run, with a folder for the files of its task, or take those that were given."""
+async def open_sandboxes(
+    choice: SandboxChoice, settings: SandboxSettings, tools: Iterable[object], files: bool = False
+) -> Sandboxes:
+    """Create the sandbox of a run, with a folder for the files of its task, or take those that were given.
+
+    Code in it cannot change files that its `tools` change only after a person has agreed.
+    """
     if isinstance(choice, str):
+        if (advice := write_advice(tools, _shared_folders(settings))) and not settings.get('read_only'):
+            settings = {**settings, 'read_only': advice}
         inputs = InputFolder() if files else None
         settings = settings if inputs is None else inputs.mounted(settings)
         try:
@@ -119,6 +129,47 @@ async def open_sandboxes(choice: SandboxChoice, settings: SandboxSettings, files
         raise AgentError(msg)
     (name, main), *others = choice.items()
     return Sandboxes(main=main, main_name=name, others=dict(others))
+
+
+def write_advice(tools: Iterable[object], folders: Sequence[Path], workspace: Path | None = None) -> str:
+    """What code is told that tries to change files in these folders; empty if no tool asks before it does so.
+
+    `workspace` is that of the run, if it is known; else the first of these folders is taken for it.
+    """
+    asking = [one for one in tools if isinstance(one, Toolset) and one.asks_to_change]
+    asking = [one for one in asking if _is_in(one.folder or workspace, folders)]
+    names = [name for toolset in asking for name in toolset.asks_to_change]
+    if not names:
+        return ''
+    listed = f'{", ".join(names[:-1])} or {names[-1]}' if names[1:] else names[0]
+    return f'files are read-only for your code, because changes need approval: call {listed}'
+
+
+def _is_in(folder: Path | None, shared: Sequence[Path]) -> bool:
+    """Whether a folder, or a part of it, is shared with code. None is the workspace of the run."""
+    return folder is None or any(folder.is_relative_to(one) or one.is_relative_to(folder) for one in shared)
+
+
+def _shared_folders(settings: SandboxSettings) -> list[Path]:
+    """The folders of the host that code may change."""
+    workspace, mounts = settings.get('workspace'), settings.get('mounts') or ()
+    named = [] if workspace is None or isinstance(workspace, bool) else [workspace]
+    named += [] if isinstance(mounts, Mapping) else [mount.source for mount in mounts if mount.writable]
+    return [Path(folder).expanduser().resolve() for folder in named]
+
+
+def check_read_only(sandboxes: Sandboxes, tools: Iterable[object]) -> None:
+    """Refuse sandboxes whose code can change files past a tool that asks before it does. Raises `AgentError`."""
+    tools, main = list(tools), sandboxes.main
+    workspace = main.workspace.folder if main.has_workspace else None
+    for name, sandbox in sandboxes.by_name.items():
+        folders = sandbox.shared_folders
+        if folders and not sandbox.write_advice and (advice := write_advice(tools, folders, workspace)):
+            msg = (
+                f'a tool asks before it changes files, and code in the sandbox {name!r} can change them without: '
+                f'create it with read_only={advice!r}, or pass the toolset to the agent, not to the run'
+            )
+            raise AgentError(msg)
 
 
 def _sandbox_tools(sandboxes: Sandboxes, bounds: Bounds) -> Sequence[Callable[..., object]]:
@@ -144,6 +195,9 @@ def _sandbox_tools(sandboxes: Sandboxes, bounds: Bounds) -> Sequence[Callable[..
     async def copy_file(path: str, source: str, target: str) -> str:
         """Copy a file from the workspace of one sandbox to another's."""
         data = await find(source).download(path)
+        if advice := find(target).write_advice:
+            msg = f'{path} was not copied: {advice}'
+            raise ToolCallError(msg)
         await find(target).upload(path, data)
         return f'{path}: {len(data):,} bytes copied from {source} to {target}'
 

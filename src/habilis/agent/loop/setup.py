@@ -26,7 +26,7 @@ from habilis.agent.loop.offered_tools import OfferedTools
 from habilis.agent.loop.output_validators import OutputValidators
 from habilis.agent.loop.recalled_calls import CallResults, without_effects
 from habilis.agent.loop.run import Run
-from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
+from habilis.agent.loop.sandboxes import Sandboxes, check_read_only, open_sandboxes
 from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.agent.loop.variables import check_variables
@@ -66,8 +66,10 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     sandboxes = inputs.sandboxes
     if sandboxes is None and (setup.python or setup.checkpoints or needs_sandbox(setup.tools)):
         has_files = bool(inputs.spec.attached or inputs.start.files)
-        sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, has_files)
+        sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, setup.tools, has_files)
     try:
+        if sandboxes is not None and setup.python:
+            check_read_only(sandboxes, setup.tools)
         started = await _build(setup, inputs, sandboxes)
     except BaseException:
         if sandboxes is not None:
@@ -216,8 +218,11 @@ def _toolbox(
         code=setup.python,
         context=Context(inputs.spec.deps, run_id=inputs.spec.run_id),
         sandbox=sandboxes.main if sandboxes else None,
+        grants=inputs.start.grants,
         look_up=inputs.library.tool if inputs.library is not None else None,
     )
+    if inputs.recorder is not None:
+        inputs.recorder.grants = inputs.start.grants
     toolbox.bind(asyncio.get_running_loop())
     check_variables(inputs.spec.variables, {function.name for function in toolbox.functions()})
     return toolbox

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
 import typer
 
 from habilis.agent.contract import Result
+from habilis.assistant import Mode
 from habilis.assistant.records import Recorded
 from habilis.cli.chat.attachments import attach
 from habilis.cli.chat.commands import Commands
@@ -22,6 +24,7 @@ from habilis.cli.run.report import limit_message, pending_lines, runs_command
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.settings import read_settings
 from habilis.cli.tasks.tasks import print_tasks
+from habilis.cli.terminal_user import NO, YES
 from habilis.core.errors import ModelError
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
@@ -34,8 +37,11 @@ _CUT_SHORT = {'interrupted': 'was interrupted; finishing it', 'approval': 'waits
 class ChatApp:
     """The chat of one user, until they leave."""
 
-    def __init__(self, front: FrontEnd, request: CommandRequest, *, resume: str | None = None) -> None:
+    def __init__(
+        self, front: FrontEnd, request: CommandRequest, *, resume: str | None = None, mode: Mode | None = None
+    ) -> None:
         self._front = front
+        self._mode: Mode | None = mode
         self._request = request
         self._resume = resume
         """The conversation to resume; empty for the newest one of this folder."""
@@ -47,7 +53,7 @@ class ChatApp:
     async def run(self) -> int:
         """Chat until the user leaves. Returns the exit code: 1 if a turn failed and nobody was there to see it."""
         async with self._opened() as (chat, recorded):
-            commands = Commands(chat)
+            commands = Commands(chat, functools.partial(self._answer, chat))
             if recorded is not None:
                 await self._go_on(chat, recorded)
             while (message := await self._front.read()) is not None:
@@ -78,7 +84,9 @@ class ChatApp:
                     request = with_recorded_options(request, recorded)
                     settings = request.load_settings()
                 tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
-                chat = ChatSession(self._front, request, settings, memory=memory, store=store, tools=tools)
+                chat = ChatSession(
+                    self._front, request, settings, memory=memory, store=store, tools=tools, mode=self._mode
+                )
                 with self._front.working('starting'):
                     await chat.open(self._say)
                 self._front.describe(chat.place)
@@ -101,6 +109,18 @@ class ChatApp:
             found = attach(message, sees_images=session.model.traits.images)
             result = await session.send(message, files=found.files, attached=found.text)
         self._report(chat, result)
+        await self._offer_plan(chat, result)
+
+    async def _offer_plan(self, chat: ChatSession, result: Result[Any]) -> None:
+        """Ask whether to carry out what was planned. Other words change the plan."""
+        if chat.session.mode != 'plan' or result.ended != 'answer' or not self._front.is_present:
+            return
+        said = (await self._front.ask('\nCarry out this plan? [y/N, or what to change] ') or '').strip()
+        if said.lower() in YES:
+            with self._front.working('starting'):
+                self._report(chat, await chat.session.carry_out(str(result.output)))
+        elif said.lower() not in NO:
+            await self._answer(chat, said)
 
     async def _go_on(self, chat: ChatSession, recorded: Recorded) -> None:
         """Show where a recorded conversation is, and finish its last turn if it was cut short."""

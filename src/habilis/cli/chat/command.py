@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import threading
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,6 +32,16 @@ Examples:
   echo "What is 6 * 7?" | habilis chat
 """
 
+
+class ModeName(Enum):
+    """The permission modes of `assistant/modes.py`."""
+
+    ask = 'ask'
+    edits = 'edits'
+    plan = 'plan'
+    all = 'all'
+
+
 NEWEST = ''
 """The conversation to resume if none is named."""
 
@@ -51,6 +62,10 @@ def chat(
     workspace: options.Workspace = None,
     create: options.Create = False,
     checkpoints: options.Checkpoints = False,
+    mode: Annotated[
+        ModeName | None,
+        typer.Option('--mode', help='What may be changed without a question (default: ask, in a shared folder).'),
+    ] = None,
     delegate: options.Delegate = False,
     tools: options.Tools = None,
     library: options.Library = None,
@@ -106,7 +121,8 @@ def chat(
         async with front.opened():
             with front.working('starting'):
                 app_class = await asyncio.to_thread(_load)
-            code = await app_class(front, request(), resume=(session or NEWEST) if resume else None).run()
+            chosen = None if mode is None else mode.value
+            code = await app_class(front, request(), resume=(session or NEWEST) if resume else None, mode=chosen).run()
         _end_soon(code)
         return code
 

@@ -20,6 +20,10 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/help': SlashCommand('/help', 'this list, and the keys'),
     '/model': SlashCommand('/model [NAME]', 'show the model, or go on with another'),
     '/sandbox': SlashCommand('/sandbox [NAME]', 'show the sandbox, or go on in another'),
+    '/mode': SlashCommand(
+        '/mode [ask | edits | plan | all]', 'what may be changed without a question', ('ask', 'edits', 'plan', 'all')
+    ),
+    '/plan': SlashCommand('/plan [TASK]', 'look and plan first, change nothing until the plan is accepted'),
     '/tools': SlashCommand('/tools', 'the functions that the code can call'),
     '/memory': SlashCommand(
         '/memory [list | search WORDS | why | forget ID]',

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
+from habilis.assistant import Mode
 from habilis.assistant.records import TurnNote
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
 from habilis.cli.chat.session import ChatSession, with_model
@@ -20,6 +21,12 @@ from habilis.memory import Turn
 from habilis.sandbox.backends import names as sandbox_names
 
 MAX_HITS = 5
+MODE_WORDS: Mapping[Mode, str] = {
+    'ask': 'each change of files and each command is asked about',
+    'edits': 'files may be changed, each command is asked about',
+    'plan': 'nothing can be changed; say what to plan',
+    'all': 'files may be changed and commands run without a question',
+}
 _RUNS = 20
 
 
@@ -30,13 +37,17 @@ class CommandError(HabilisError):
 class Commands:
     """Runs slash commands on a chat."""
 
-    def __init__(self, chat: ChatSession) -> None:
+    def __init__(self, chat: ChatSession, answer: Callable[[str], Awaitable[None]]) -> None:
+        """`answer` takes a turn with a message."""
         self._chat = chat
+        self._answer = answer
         self._session = chat.session
         self._handlers: Mapping[str, Callable[[str], Awaitable[None]]] = {
             '/help': self._help,
             '/model': self._model,
             '/sandbox': self._sandbox,
+            '/mode': self._mode,
+            '/plan': self._plan,
             '/tools': self._tools,
             '/memory': self._memory,
             '/tasks': self._tasks,
@@ -84,6 +95,16 @@ class Commands:
             msg = f'no such sandbox: {one_line(name, 40)}; known: {", ".join(sandbox_names())}'
             raise CommandError(msg)
         await chat.switch(chat.request, chat.settings.model_copy(update={'sandbox': name}), _say)
+
+    async def _mode(self, name: str) -> None:
+        if name:
+            await self._session.set_mode(name)
+        _say(f'{self._session.mode}: {MODE_WORDS[self._session.mode]}')
+
+    async def _plan(self, task: str) -> None:
+        await self._mode('plan')
+        if task:
+            await self._answer(task)
 
     async def _tools(self, _: str) -> None:
         rows = [(tool.name, tool.description.partition('\n')[0]) for tool in each_tool(self._session.tools)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis.agent.options import WorkOptions
-from habilis.assistant import Session
+from habilis.assistant import Mode, Session
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.view import ChatView
 from habilis.cli.model_choice import ModelRequest, Say, choose_model
@@ -30,8 +30,10 @@ class ChatSession:
         memory: Memory,
         store: Store,
         tools: Sequence[AnyTool] = (),
+        mode: Mode | None = None,
     ) -> None:
         self.front = front
+        self._mode: Mode | None = mode
         self.request = request
         self.settings = settings
         self._tools = tools
@@ -57,7 +59,9 @@ class ChatSession:
         """Load the model, and be ready for a turn."""
         self.settings, model, options = await self._choose(self.request, self.settings, say)
         self._model = model
-        self._session = Session(model, memory=self._memory, journal=self._store, view=self._view, **options)
+        self._session = Session(
+            model, memory=self._memory, journal=self._store, view=self._view, mode=self._mode, **options
+        )
         await self._session.open()
         self._note_options()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
-from habilis.agent.events import AgentEvent, CodeEvent, StepFinished, StepStarted
+from habilis.agent.events import AgentEvent, StepFinished, StepStarted
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
@@ -84,6 +84,7 @@ class Execution:
         self._settings = settings
         self._agent = agent
         self._user = TerminalUser()
+        self._user.shows_code = request.quiet
         self._run = request.spec.run_id or new_run_id()
         self.tools: list[AnyTool] = []
         """Tools of the user's program."""
@@ -188,8 +189,6 @@ class Execution:
         match event:
             case StepStarted():
                 self.is_recorded = self._settings.journal != OFF
-            case CodeEvent(code=code):
-                self._user.code = code if self._request.quiet else ''  # else it is on the screen already
             case StepFinished(finished=step) if not event.parent:
                 self.steps += 1
                 self.ran_code = self.ran_code or step.code is not None

@@ -12,6 +12,7 @@ from habilis.cli.runs.pending import question_lines
 from habilis.cli.runs.resume import ResumeOptions, check_resumable, read_recorded_run, resume_run
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser, colour_diff
+from habilis.core.approval import WORDS, Approval
 from habilis.core.codec import Json
 from habilis.journal.questions import answer_run, check_answer, open_questions
 
@@ -29,7 +30,7 @@ def parse_answer(text: str) -> Json:
 
 def denial(reason: str | None) -> Json:
     """The answer that denies a tool call."""
-    return False if reason is None else {'approved': False, 'reason': reason}
+    return Approval(approved=False, reason=reason or '').to_json()
 
 
 def answer_question(
@@ -48,6 +49,8 @@ def answer_question(
         return resume_run(replace(options, answer=answer if isinstance(answer, str) else json.dumps(answer)))
 
     async def check(access: JournalAccess) -> int:
+        nonlocal answer
+        answer = await _in_words(access, options.run, path, answer)
         await check_answer(access.store, options.run, answer, path=path, user=access.user)
         return int(confirm and not await _is_confirmed(access, options.run, path))
 
@@ -66,6 +69,19 @@ def answer_question(
         check_resumable(options, recorded, command, '' if path is None else f' --path {shlex.quote(path)}')
     pending = with_journal(options.journal, options.user, record)
     return resume_run(options) if resume and not pending else 0
+
+
+async def _in_words(access: JournalAccess, run: str, path: str | None, answer: Json) -> Json:
+    """The answer to record: that of an approval may be in the words that a person at a terminal uses."""
+    if not isinstance(answer, str):
+        return answer
+    known = [each for each in await open_questions(access.store, run, user=access.user) if path in {None, each[0]}]
+    if not known or any(not isinstance(request, dict) or request.get('kind') != 'approval' for _, request in known):
+        return answer
+    approval = Approval.parse(answer) if answer else None
+    if approval is None:
+        raise typer.BadParameter(f'answer with one of these:\n{WORDS}', param_hint='ANSWER')
+    return approval.to_json()
 
 
 async def _is_confirmed(access: JournalAccess, run: str, path: str | None) -> bool:

@@ -253,7 +253,12 @@ def deny(
 def answer(
     run: RunId,
     value: Annotated[
-        str, typer.Argument(metavar='JSON', help='The answer, such as 42, \'"blue"\' or \'{"again": true}\'.')
+        str,
+        typer.Argument(
+            metavar='ANSWER',
+            help="""JSON, such as 42, '"blue"' or '{"again": true}'; for an approval: yes, 'cell 20', always,
+            'always src/', session, or 'no, because …'.""",
+        ),
     ],
     question: QuestionPath = None,
     no_resume: NoResume = False,

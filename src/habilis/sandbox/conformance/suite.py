@@ -315,8 +315,9 @@ class IsolationConformance(Suite):
             cell = self.run(code, mounts={'/data': tmp_path})
             assert cell.error is not None
         assert self.run("open('/data/file').read()", mounts={'/data': tmp_path}).value == 'text'
-        cell = self.run("open('file', 'w')", workspace=tmp_path, read_only=True)
-        assert cell.error is not None
+        for read_only in (True, 'only for code'):
+            cell = self.run("open('file', 'w')", workspace=tmp_path, read_only=read_only)
+            assert cell.error is not None
         assert (tmp_path / 'file').read_text() == 'text'
 
     def test_each_mount_is_read_only_or_writable_as_it_says(self, tmp_path: Path) -> None:

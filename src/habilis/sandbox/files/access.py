@@ -1,6 +1,7 @@
 """The files of a sandbox, from the host."""
 
 import asyncio
+from pathlib import Path
 
 from habilis.core.errors import SandboxError
 from habilis.sandbox.files.workspace import Workspace
@@ -25,6 +26,17 @@ class FileAccess:
     def has_workspace(self) -> bool:
         """Whether the sandbox has a workspace."""
         return self._options.workspace is not None
+
+    @property
+    def write_advice(self) -> str:
+        """What code is told that tries to change files; empty if it may (`read_only`). The host may either way."""
+        return self._options.write_advice
+
+    @property
+    def shared_folders(self) -> tuple[Path, ...]:
+        """The folders of the host that can be changed by code or by the host, without temporary ones."""
+        spaces = self._options.writable_folders
+        return tuple(space.folder for space in spaces if not (space.read_only or space.is_temporary))
 
     async def upload(self, path: str, data: bytes | str) -> None:
         """Write a file of the workspace or of another writable folder."""

@@ -83,9 +83,14 @@ class Workspace:
         return Workspace(self.folder, self._temporary, read_only=read_only or self.read_only, protected=self.protected)
 
     @property
+    def is_temporary(self) -> bool:
+        """Whether it is a folder of the sandbox itself."""
+        return self._temporary is not None
+
+    @property
     def is_guarded(self) -> bool:
         """Whether changes of protected files must be undone: not in a folder of the sandbox itself."""
-        return self.protected and not self.read_only and self._temporary is None
+        return self.protected and not self.read_only and not self.is_temporary
 
     def close(self) -> None:
         """Remove a temporary folder if no other sandbox uses it."""

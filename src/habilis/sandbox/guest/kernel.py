@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import errno
 import inspect
 import linecache
 import os
@@ -24,7 +23,7 @@ from habilis.sandbox.guest.bridge import Bridge, ToolError, do_work
 from habilis.sandbox.guest.children import offer_python
 from habilis.sandbox.guest.displays import displays_of, new_figures
 from habilis.sandbox.guest.event_loop import GuestPolicy, new_loop, warn_of_coroutines_of
-from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
+from habilis.sandbox.guest.hints import advice_for
 from habilis.sandbox.guest.host_selector import HostSelector
 from habilis.sandbox.guest.missing_keys import existing_keys
 from habilis.sandbox.guest.optional_rules import CodeRules, CodeRulesError, check
@@ -42,8 +41,6 @@ Answer = dict[str, Json]
 _PYTHON = f'{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}'
 _VALUE = ' value'  # not an identifier, so no cell can have it as a name
 _HIDDEN = frozenset({'__builtins__', '__warningregistry__', '__annotations__', '__conditional_annotations__', _VALUE})
-_NO_SUCH_FILE = (errno.ENOENT, getattr(errno, 'ENOTCAPABLE', errno.ENOENT))
-_REFUSED = (errno.EACCES, errno.EPERM)
 _AWAIT, _COROUTINE = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, inspect.CO_COROUTINE
 # Bound at import: a cell may patch these modules, and the kernel must keep working.
 _eval, _compile, _parse_tree, _isinstance = eval, compile, ast.parse, isinstance
@@ -83,6 +80,7 @@ class Kernel:
         self.cells = 0
         self.has_files = False
         self.has_network = False
+        self.write_advice = ''
         self.reserve: bytearray | None = bytearray(1 << 19)  # freed when memory runs out, to report it
         self.quick: state.Values | None = None  # the values that were last sent with an answer
         self.unchanged = False  # whether the cell cannot have changed the variables
@@ -148,6 +146,7 @@ class Kernel:
         if sys.platform != 'wasi':
             offer_python([self.places.get(path, path) for path in paths if path != setup.get('cwd')])
         self._offer(setup.get('tools', []))
+        self.write_advice = setup.get('write_advice', '')
         if setup.get('network'):
             self.has_network = True
             network.install(self.bridge.network)
@@ -364,17 +363,9 @@ class Kernel:
     def _advice(self, error: BaseException) -> str:
         if isinstance(error, KeyError):
             return existing_keys(error)
-        return (self._hint(error) if isinstance(error, OSError) else None) or ''
-
-    def _hint(self, error: OSError) -> str | None:
-        """Advice for errors that are caused by the sandbox."""
-        if error.errno in _NO_SUCH_FILE and error.filename and not self.has_files:
-            return NO_FILES
-        if isinstance(reason := getattr(error, 'reason', None), OSError):  # as urllib wraps it
-            return self._hint(reason)
-        if type(error).__name__ == 'gaierror' or (error.errno in _REFUSED and not error.filename):
-            return None if self.has_network else NO_NETWORK
-        return None
+        if not isinstance(error, OSError):
+            return ''
+        return advice_for(error, files=self.has_files, network=self.has_network, write_advice=self.write_advice)
 
     def _save_if_quick(self, answer: Answer) -> None:
         """Send the variables with the answer if they are small; else the host asks for them later."""

@@ -23,6 +23,7 @@ class Setup(TypedDict, total=False):
     paths: list[str]
     cwd: str
     network: bool
+    write_advice: str
     tools: list[ToolDescription]
     variables: dict[str, Json]
 

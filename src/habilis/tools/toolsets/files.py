@@ -47,7 +47,7 @@ class Files(Toolset):
 
         Args:
             workspace: a folder that exists; by default the workspace of the run.
-            needs_approval: a person sees the diff of each change and must approve it.
+            needs_approval: a person sees the diff of each change and must approve it. Then code cannot make one.
             enabled: whether it is enabled at the start.
             side: who may call its tools, as for `@tool`.
             protect: refuse to write `.git`, and start files of shells and editors; for a folder that is named here.
@@ -66,6 +66,8 @@ class Files(Toolset):
         ]
         super().__init__('files', tools, enabled=enabled)
         self.needs_workspace = workspace is None
+        self.folder = None if workspace is None else workspace.folder
+        self.asks_to_change = ('write_file', 'update_file') if needs_approval else ()
 
     def read_file(
         self,

@@ -43,7 +43,8 @@ class Shell(Toolset):
             workdir: the folder of commands that name none; `.` is that of the code.
             timeout: time limit of a command in seconds, if a call names none.
             policy: which commands may be run; all by default.
-            needs_approval: a person must approve each command.
+            needs_approval: a person must approve each command. Then code cannot change the workspace, and a command
+                runs in a sandbox of its own, which can.
             enabled: whether it is enabled at the start.
             side: who may call `bash`, as for `@tool`.
         """
@@ -52,6 +53,7 @@ class Shell(Toolset):
         made.uses_guest = True
         super().__init__('shell', [made], enabled=enabled)
         self.needs_processes = True
+        self.asks_to_change = ('bash',) if needs_approval else ()
         self.workdir = workdir
         """The folder of commands that name none. May be changed at any time."""
 
@@ -75,9 +77,8 @@ class Shell(Toolset):
         if current is not None and (reason := current.why_no_processes):
             msg = f'this sandbox cannot start processes: {reason}'
             raise ToolCallError(msg)
-        port, left = current_port.get(), math.inf
-        if port is not None and (deadline := current_deadline.get()) is not None:
-            left = deadline.remaining() - GRACE
+        port, deadline = current_port.get(), current_deadline.get()
+        left = math.inf if port is None or deadline is None else deadline.remaining() - GRACE
         allowed = max(MIN_SECONDS, min(seconds, left))
         work: dict[str, Json] = {
             'command': command,
@@ -85,17 +86,21 @@ class Shell(Toolset):
             'seconds': allowed,
             'limit': MAX_OUTPUT,
         }
-        if port is not None:
+        if current is not None and current.write_advice and self.asks_to_change:  # a person has approved it
+            async with await current.sibling(files='writable') as writer:
+                result = await writer.do_work(work, allowed + GRACE)
+        elif port is not None:
             result = await port.run(work)
         elif current is None:
             msg = 'bash runs in the sandbox of an agent, and there is none here'
             raise ToolCallError(msg)
         else:
             result = await current.do_work(work, allowed + GRACE)
-        return _text(command, result, allowed, is_cut=allowed < seconds)
+        advice = current.write_advice if current is not None else ''
+        return _text(command, result, allowed, is_cut=allowed < seconds, advice=advice)
 
 
-def _text(command: str, result: Json, seconds: float, *, is_cut: bool) -> str:
+def _text(command: str, result: Json, seconds: float, *, is_cut: bool, advice: str) -> str:
     """What the model sees. The guest is not trusted, so its answer is checked."""
     answer = cast('dict[str, object]', result) if isinstance(result, dict) else {}
     code, stdout, stderr = (answer.get(name) for name in ('exit_code', 'stdout', 'stderr'))
@@ -110,6 +115,6 @@ def _text(command: str, result: Json, seconds: float, *, is_cut: bool) -> str:
         parts.append(f'[stopped after {seconds:.3g} s{why}]')
     elif code:
         parts.append(f'[exit code {code}]')
-        if tip := tip_for(command, code, stderr):
+        if tip := tip_for(command, code, stderr, write_advice=advice):
             parts.append(f'[tip: {tip}]')
     return '\n'.join(part for part in parts if part)

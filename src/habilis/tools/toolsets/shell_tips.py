@@ -22,7 +22,7 @@ _INSTEAD = {
 }
 
 
-def tip_for(command: str, code: int, stderr: str) -> str:
+def tip_for(command: str, code: int, stderr: str, *, write_advice: str = '') -> str:
     """What to do about a command that failed; empty if nothing is known."""
     if code == 127 and (found := _NOT_FOUND.search(stderr)):
         name = found['name']
@@ -34,7 +34,7 @@ def tip_for(command: str, code: int, stderr: str) -> str:
     if 'Permission denied' in stderr:
         return 'a script runs with `bash FILE`, or after `chmod +x FILE`; only the workspace and /tmp can be written'
     if 'Read-only file system' in stderr:
-        return 'only the workspace and /tmp can be written'
+        return write_advice or 'only the workspace and /tmp can be written'
     if absent := _MISSING.search(stderr):
         name = absent[1] or absent[2]
         return f'there is no {name} here: look with ls; paths start in the folder that the command runs in'

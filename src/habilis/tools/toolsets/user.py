@@ -28,7 +28,7 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: 
         side: who may call its tools, as for `@tool`.
     """
 
-    @tool(as_sync=True, idempotent=False, side=side)
+    @tool(as_sync=True, read_only=True, idempotent=False, side=side)
     async def ask_user(question: str) -> str:
         """Ask the user, and wait for the answer. Only for what you cannot find out yourself."""
         if ask is None:
@@ -37,7 +37,7 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: 
         with deadline_paused():
             return await _answer(ask, question)
 
-    @tool(side=side)
+    @tool(side=side, read_only=True)
     def notify_user(text: str) -> None:
         """Tell the user something, and go on."""
         emit(lambda call: NoticeEvent(call=call, message=text))
