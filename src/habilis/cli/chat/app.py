@@ -8,8 +8,8 @@ from typing import Any
 import typer
 
 from habilis.agent.contract import Result
+from habilis.assistant.attachments import AttachmentError, attach
 from habilis.assistant.records import Recorded
-from habilis.cli.chat.attachments import attach
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
@@ -98,7 +98,11 @@ class ChatApp:
     async def _answer(self, chat: ChatSession, message: str) -> None:
         session = chat.session
         with self._front.working('starting'):
-            found = attach(message, sees_images=session.model.traits.images)
+            try:
+                found = await asyncio.to_thread(attach, message, sees_images=session.model.traits.images)
+            except AttachmentError:
+                self._front.put_back(message)
+                raise
             result = await session.send(message, files=found.files, attached=found.text)
         self._report(chat, result)
 
