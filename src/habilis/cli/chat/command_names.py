@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/help': SlashCommand('/help', 'this list, and the keys'),
     '/model': SlashCommand('/model [NAME]', 'show the model, or go on with another'),
     '/sandbox': SlashCommand('/sandbox [NAME]', 'show the sandbox, or go on in another'),
+    '/packages': SlashCommand('/packages [NAME …]', 'show the packages that code can import, or add some'),
     '/tools': SlashCommand('/tools', 'the functions that the code can call'),
     '/memory': SlashCommand(
         '/memory [list | search WORDS | why | forget ID]',

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
@@ -37,6 +38,7 @@ class Commands:
             '/help': self._help,
             '/model': self._model,
             '/sandbox': self._sandbox,
+            '/packages': self._packages,
             '/tools': self._tools,
             '/memory': self._memory,
             '/tasks': self._tasks,
@@ -73,7 +75,7 @@ class Commands:
         if not name:
             _say(f'{self._session.model.name}; /model NAME takes another, `habilis models list` lists some')
             return
-        await chat.switch(with_model(chat.request, name), chat.settings, _say)
+        await chat.switch(with_model(chat.request, name), _say)
 
     async def _sandbox(self, name: str) -> None:
         chat = self._chat
@@ -83,7 +85,16 @@ class Commands:
         if name not in sandbox_names():
             msg = f'no such sandbox: {one_line(name, 40)}; known: {", ".join(sandbox_names())}'
             raise CommandError(msg)
-        await chat.switch(chat.request, chat.settings.model_copy(update={'sandbox': name}), _say)
+        await chat.switch(replace(chat.request, settings={**chat.request.settings, 'sandbox': name}), _say)
+
+    async def _packages(self, names: str) -> None:
+        chat = self._chat
+        given = [*chat.request.packages, *names.replace(',', ' ').split()]
+        if not names:
+            _say(f'{", ".join(given) or "only the standard library"}; /packages NAME adds one')
+            return
+        await chat.switch(replace(chat.request, packages=list(dict.fromkeys(given))), _say)
+        _say(f'code can import {", ".join(chat.request.packages)} from the next message on')
 
     async def _tools(self, _: str) -> None:
         rows = [(tool.name, tool.description.partition('\n')[0]) for tool in each_tool(self._session.tools)]

@@ -61,9 +61,9 @@ class ChatSession:
         await self._session.open()
         self._note_options()
 
-    async def switch(self, request: CommandRequest, settings: Settings, say: Say) -> None:
+    async def switch(self, request: CommandRequest, say: Say) -> None:
         """Go on with other options. Raises `HabilisError`, and goes on as before."""
-        settings, model, options = await self._choose(request, settings, say)
+        settings, model, options = await self._choose(request, request.load_settings(), say)
         await self.session.switch(model, **options)
         before, self._model = self._model, model
         if before is not None and before is not model:

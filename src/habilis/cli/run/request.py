@@ -205,8 +205,6 @@ class CommandRequest:
             if is_new:
                 self.backend.check(settings.sandbox)
             self.backend.settings_for(settings.sandbox)
-        if self.packages and 'sandbox' not in settings.model_fields_set:
-            return settings.model_copy(update={'sandbox': 'auto'})
         return settings
 
 
