@@ -12,6 +12,7 @@ from habilis.agent.memory_tools import memory_tools
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.policies import Policy, load_policy
 from habilis.assistant.contract import View
+from habilis.assistant.project_instructions import ProjectInstructions
 from habilis.core.errors import ModelError
 from habilis.journal import Store
 from habilis.memory import Memory
@@ -42,7 +43,14 @@ class SessionAgent:
         people = [people_toolset(view.answer)] if asks else []
         self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
-        instructions = [own, *parts_of(options.get('instructions', ''))]
+        folder = options.get('workspace')
+        self.project = (
+            None
+            if folder is None or isinstance(folder, bool)
+            else ProjectInstructions(folder, context_tokens=model.traits.context_tokens)
+        )
+        project = [] if self.project is None else [self.project.text]
+        instructions = [own, *parts_of(options.get('instructions', '')), *project]
         given: dict[str, Any] = {**options, 'tools': self.tools, 'instructions': instructions}
         approve = view.approve if view.is_present else None
         self.agent = Agent[Any](model, journal=store, approve=approve, talk=True, name='chat', **given)

@@ -26,6 +26,7 @@ from habilis.assistant.contract import (
     Unfinished,
     View,
 )
+from habilis.assistant.project_instructions import InstructionFile
 from habilis.assistant.recall import Recall
 from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session
 from habilis.core.closing import Closing
@@ -130,6 +131,12 @@ class Session(Closing):
         return self._ledger.total + (Usage() if self._opened is None else self._opened.agent.ledger.total)
 
     @property
+    def instructions(self) -> Sequence[InstructionFile]:
+        """Those of the project in the workspace, as the next turn would have them."""
+        project = self._ready.project
+        return () if project is None else project.files()
+
+    @property
     def recalled(self) -> MemoryContext | None:
         """What the last message got from the memory."""
         return self._recall.last
@@ -224,6 +231,7 @@ class Session(Closing):
             Unfinished(run=run, message=message),
             lambda hook: chat.run(parts, run_id=run, meta=meta, hooks=[hook]),
             memory=recalled,
+            instructions=self.instructions,
         )
 
     def stream(
@@ -278,7 +286,13 @@ class Session(Closing):
             result = await self._watch(turn, lambda hook: agent.resume(turn.run, user=user, hooks=[hook]))
         return result
 
-    async def _watch(self, turn: Unfinished, work: _Work, memory: MemoryContext | None = None) -> Result[Any]:
+    async def _watch(
+        self,
+        turn: Unfinished,
+        work: _Work,
+        memory: MemoryContext | None = None,
+        instructions: Sequence[InstructionFile] | None = None,
+    ) -> Result[Any]:
         """Do the work of a turn, show what happens, and keep the answer."""
         has_started = False
 
@@ -291,7 +305,10 @@ class Session(Closing):
             self._show(event)
 
         self._running = turn.run
-        self._show(TurnStarted(run=turn.run, session=self.id, message=turn.message, memory=memory))
+        started = TurnStarted(
+            run=turn.run, session=self.id, message=turn.message, memory=memory, instructions=instructions
+        )
+        self._show(started)
         try:
             result = await work(hook)
             if text := _said(result):

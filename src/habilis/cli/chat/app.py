@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
@@ -14,6 +15,7 @@ from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.session import ChatSession
+from habilis.cli.chat.sharing import choose_share, with_share
 from habilis.cli.main import describe_error
 from habilis.cli.memory.embedders import choose_embedder
 from habilis.cli.printing import Page
@@ -34,9 +36,13 @@ _CUT_SHORT = {'interrupted': 'was interrupted; finishing it', 'approval': 'waits
 class ChatApp:
     """The chat of one user, until they leave."""
 
-    def __init__(self, front: FrontEnd, request: CommandRequest, *, resume: str | None = None) -> None:
+    def __init__(
+        self, front: FrontEnd, request: CommandRequest, *, resume: str | None = None, may_share: bool = True
+    ) -> None:
+        """`may_share`: whether to share this folder as the user says, if the request names no workspace."""
         self._front = front
         self._request = request
+        self._may_share = may_share
         self._resume = resume
         """The conversation to resume; empty for the newest one of this folder."""
 
@@ -77,6 +83,8 @@ class ChatApp:
                     recorded = await recorded_chat(store, settings.user or '', self._resume)
                     request = with_recorded_options(request, recorded)
                     settings = request.load_settings()
+                elif self._may_share and request.workspace is None and self._front.is_present:
+                    request = with_share(request, await choose_share(self._front, os.getcwd()))
                 tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
                 chat = ChatSession(self._front, request, settings, memory=memory, store=store, tools=tools)
                 with self._front.working('starting'):

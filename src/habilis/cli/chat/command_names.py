@@ -20,6 +20,11 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/help': SlashCommand('/help', 'this list, and the keys'),
     '/model': SlashCommand('/model [NAME]', 'show the model, or go on with another'),
     '/sandbox': SlashCommand('/sandbox [NAME]', 'show the sandbox, or go on in another'),
+    '/share': SlashCommand(
+        '/share [read | write | no | forget]',
+        'show how this folder is shared with the code, or change it for this chat and later ones',
+        ('read', 'write', 'no', 'forget'),
+    ),
     '/packages': SlashCommand('/packages [NAME …]', 'show the packages that code can import, or add some'),
     '/tools': SlashCommand('/tools', 'the functions that the code can call'),
     '/memory': SlashCommand(

@@ -8,11 +8,14 @@ from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.assistant.records import TurnNote
+from habilis.assistant.shared_folders import is_share, remember_share
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
 from habilis.cli.chat.session import ChatSession, with_model
+from habilis.cli.chat.sharing import shared_folder, with_share
 from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
 from habilis.cli.printing import Page, format_time, print_table
+from habilis.cli.run.request import CommandRequest
 from habilis.cli.runs.list import list_row
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.cli.terminal_user import YES
@@ -38,6 +41,7 @@ class Commands:
             '/help': self._help,
             '/model': self._model,
             '/sandbox': self._sandbox,
+            '/share': self._share,
             '/packages': self._packages,
             '/tools': self._tools,
             '/memory': self._memory,
@@ -75,7 +79,7 @@ class Commands:
         if not name:
             _say(f'{self._session.model.name}; /model NAME takes another, `habilis models list` lists some')
             return
-        await chat.switch(with_model(chat.request, name), _say)
+        await chat.switch(with_model(chat.request, name), chat.settings, _say)
 
     async def _sandbox(self, name: str) -> None:
         chat = self._chat
@@ -85,7 +89,24 @@ class Commands:
         if name not in sandbox_names():
             msg = f'no such sandbox: {one_line(name, 40)}; known: {", ".join(sandbox_names())}'
             raise CommandError(msg)
-        await chat.switch(replace(chat.request, settings={**chat.request.settings, 'sandbox': name}), _say)
+        await self._change(replace(chat.request, settings={**chat.request.settings, 'sandbox': name}))
+
+    async def _change(self, request: CommandRequest) -> None:
+        """Go on with other options, in the sandbox that they need."""
+        await self._chat.switch(request, request.load_settings(), _say)
+
+    async def _share(self, how: str) -> None:
+        folder = os.getcwd()
+        if how == 'forget':
+            remember_share(folder, None)
+            _say('the next chat in this folder asks again')
+        elif is_share(how):
+            await self._change(with_share(self._chat.request, how))
+            remember_share(folder, how)
+        elif how:
+            msg = f'write {COMMANDS["/share"].usage}'
+            raise CommandError(msg)
+        _say(shared_folder(self._chat.request))
 
     async def _packages(self, names: str) -> None:
         chat = self._chat
@@ -93,7 +114,7 @@ class Commands:
         if not names:
             _say(f'{", ".join(given) or "only the standard library"}; /packages NAME adds one')
             return
-        await chat.switch(replace(chat.request, packages=list(dict.fromkeys(given))), _say)
+        await self._change(replace(chat.request, packages=list(dict.fromkeys(given))))
         _say(f'code can import {", ".join(chat.request.packages)} from the next message on')
 
     async def _tools(self, _: str) -> None:
