@@ -74,14 +74,13 @@ def _read_all(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def _folders(folder: Path) -> list[Path]:
     """The folder and its parents up to the root of the repository, or to home; else the folder alone."""
-    upwards = [folder, *folder.parents]
-    root = next((one for one in upwards if (one / '.git').exists()), None)
-    if root is None or not _is_ours(root):
-        home = Path.home().resolve()
-        root = home if folder.is_relative_to(home) else folder
+    home, upwards = Path.home().resolve(), [folder, *folder.parents]
+    root = repository_of(folder) or (home if folder.is_relative_to(home) else folder)
     return upwards[: upwards.index(root) + 1]
 
 
-def _is_ours(root: Path) -> bool:
-    """Whether a repository is not around the home folder, whose other parts were not shared."""
-    return root == Path.home().resolve() or not Path.home().resolve().is_relative_to(root)
+def repository_of(folder: Path) -> Path | None:
+    """The root of the repository that a folder is in. One around the home folder does not count."""
+    root = next((one for one in (folder, *folder.parents) if (one / '.git').exists()), None)
+    is_around_home = root is not None and Path.home().resolve().is_relative_to(root)
+    return None if is_around_home else root

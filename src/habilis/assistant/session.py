@@ -63,6 +63,7 @@ class Session(Closing):
         memory: Memory,
         journal: JournalChoice = None,
         id: str = '',
+        project: str = '',
         view: View | None = None,
         meta: Mapping[str, object] | None = None,
         **options: Unpack[WorkOptions],
@@ -74,11 +75,13 @@ class Session(Closing):
             memory: of the user that the session belongs to. It stays open when the session is closed.
             journal: where turns are recorded; None: as the settings say.
             id: the conversation to continue; empty for a new one. An id without a turn begins a conversation.
+            project: what the work is about, such as a folder. Memory and tasks of other projects stay out of it. A
+                recorded conversation keeps its own. Empty: no project, and all of the memory.
             view: shows what happens, and asks the user; None if nobody is there.
             meta: plain data kept with the run of each turn.
             options: further options of `Agent`.
         """
-        self.memory = memory
+        self.memory = memory.within(project)
         self.view: View = view or NoView()
         self.meta = meta or {}
         self.unfinished: Unfinished | None = None
@@ -92,7 +95,7 @@ class Session(Closing):
         self._options = options
         self._choice = model
         self._wanted = id
-        self._recall = Recall(memory, id or new_session())
+        self._recall = Recall(self.memory, id or new_session())
         self._earlier: Sequence[str] = ()
         self._copy_of = ''
         """The conversation that this one is a copy of, until its first turn is recorded."""
@@ -363,6 +366,8 @@ class Session(Closing):
         recorded = conversation if isinstance(conversation, Recorded) else None
         session = conversation if isinstance(conversation, str) else conversation.session
         note = recorded.note if recorded is not None else TurnNote()
+        for turn in await self.memory.turns(session, limit=1):
+            self.memory.project = turn.project
         await self._move(self._ready.agent.conversation(session, user=self.memory.user), note)
         self.is_recorded = recorded is not None
         self.unfinished = recorded.unfinished if recorded is not None else None

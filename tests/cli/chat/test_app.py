@@ -259,7 +259,7 @@ async def test_the_newest_chat_of_the_folder_is_resumed_with_its_variables(
     await chats.chat(Person('Set x.'), [code('x = 41\nfinal_answer(x)')])
     (place.folder / 'other').mkdir()
     monkeypatch.chdir(place.folder / 'other')
-    await chats.chat(Person('Elsewhere.'), ['Yes.'])
+    await chats.chat(Person('Elsewhere.', answers=['n']), ['Yes.'])
     monkeypatch.chdir(place.folder)
     capsys.readouterr()
     await chats.chat(Person('One more?'), [code('final_answer(x + 1)')], resume='')

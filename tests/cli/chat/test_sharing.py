@@ -96,4 +96,23 @@ def test_a_run_with_a_workspace_has_the_instructions_of_its_project(place: Place
     (place.folder / 'script.json').write_text('["Hello."]')
     done = habilis('run', 'Hi', '--model', 'scripted:script.json', '-w', '.', '--run-id', 'r')
     assert 'instructions: AGENTS.md (9 bytes)' in done.stderr
-    assert 'Be brief.' in habilis('runs', 'show', 'r', '--json').stdout
+    assert 'Be brief.' in habilis('runs', 'events', 'r', '--json').stdout
+
+
+async def test_memory_and_tasks_of_other_folders_stay_out_until_they_are_asked_for(
+    chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    keep = "remember('The boat is red')\nremember('Answer briefly', 'preference')\ncreate_task('Paint the boat')"
+    await chats.chat(Person('The boat has a mast.', answers=['n']), [code(f"{keep}\nfinal_answer('Noted.')")])
+    elsewhere = place.folder.parent / 'elsewhere'
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    capsys.readouterr()
+    person = Person('The boat?', '/tasks', '/memory scope all', 'And the boat now?', '/tasks', answers=['n'])
+    await chats.chat(person, ['Which?', 'Red.'])
+    shown = capsys.readouterr().out
+    assert 'Answer briefly' in chats.sent(0)[-1]
+    assert 'red' not in chats.sent(0)[-1]
+    assert 'mast' not in chats.sent(0)[-1]
+    assert 'The boat is red' in chats.sent(1)[-1]
+    assert shown.index('no open tasks') < shown.index('of all folders') < shown.index('Paint the boat')

@@ -90,7 +90,7 @@ class ChatApp:
                 with self._front.working('starting'):
                     await chat.open(self._say)
                 self._front.describe(chat.place)
-                if tasks := await memory.tasks():
+                if tasks := await chat.session.memory.tasks():
                     self._say('open tasks:')
                     print_tasks(tasks[:MAX_TASKS])
                 try:

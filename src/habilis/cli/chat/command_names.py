@@ -28,9 +28,9 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/packages': SlashCommand('/packages [NAME …]', 'show the packages that code can import, or add some'),
     '/tools': SlashCommand('/tools', 'the functions that the code can call'),
     '/memory': SlashCommand(
-        '/memory [list | search WORDS | why | forget ID]',
-        'facts; search; what the last message got from memory',
-        ('list', 'search', 'why', 'forget'),
+        '/memory [list | search WORDS | why | forget ID | scope folder | scope all]',
+        'facts; search; what the last message got from memory; of this folder or of all',
+        ('list', 'search', 'why', 'forget', 'scope'),
     ),
     '/tasks': SlashCommand('/tasks [all]', 'open tasks', ('all',)),
     '/runs': SlashCommand('/runs', 'the recorded turns of this chat'),

@@ -143,6 +143,9 @@ class Commands:
                 print_hits(hits) if hits else _say('nothing found')
             case 'why':
                 self._why()
+            case 'scope' if more in ('', 'folder', 'all'):
+                memory.sees_all = more == 'all' or (memory.sees_all and not more)
+                _say('memory and tasks: of all folders' if memory.sees_all else f'memory and tasks: {memory.project}')
             case 'forget' if more:
                 await self._forget(more)
             case _:

@@ -1,11 +1,13 @@
 """The session of a chat in a terminal, with the model, the sandbox and the other options of its command."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis._version import __version__
 from habilis.agent.options import WorkOptions
 from habilis.assistant import Session
+from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.sharing import shared_folder
 from habilis.cli.chat.view import ChatView
@@ -63,7 +65,14 @@ class ChatSession:
         """Load the model, and be ready for a turn."""
         self.settings, model, options = await self._choose(self.request, self.settings, say)
         self._model = model
-        self._session = Session(model, memory=self._memory, journal=self._store, view=self._view, **options)
+        self._session = Session(
+            model,
+            memory=self._memory,
+            journal=self._store,
+            project=project_of(os.getcwd()),
+            view=self._view,
+            **options,
+        )
         await self._session.open()
         if self.front.is_present:
             say(self.title)
