@@ -70,8 +70,7 @@ class Sandbox(FileAccess):
                 workspace and writable mounts: changes are undone after each cell.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
-            packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
-                pure Python; those with native code, such as numpy, need `process`.
+            packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders.
             network: allow connections, made by the host: `True` for any public host, or hosts by name.
             code_rules: checks on the code, for tidiness; see `CodeRules`.
             input: answers `input()`: a function of the prompt, or a list of lines.
@@ -91,9 +90,8 @@ class Sandbox(FileAccess):
     async def restore(cls, data: bytes, backend_name: str = 'auto', /, **settings: Unpack[SandboxSettings]) -> Self:
         """Create a sandbox with the variables of a snapshot. Takes the settings of `create`; pass the same tools."""
         checkpoint = snapshot.from_bytes(data)
-        if backend_name == 'auto':
-            backend_name = await choose_backend(settings, checkpoint.packages)
-        made = await cls.create(backend_name, **settings)
+        name = await choose_backend(settings, checkpoint.packages) if backend_name == 'auto' else backend_name
+        made = await cls.create(name, **settings)
         try:
             await made._add_packages(checkpoint.packages, replaces=False)
             await made._interpreter.load(checkpoint, made._quiet_host)
