@@ -219,9 +219,10 @@ class Session(Closing):
         await check_idle(self.store, self.memory.user, self.id)
         turn = await self.memory.add_turn(self.id, 'user', message)
         text = f'{message}{attached}'
-        if self.unfinished is not None and not files:
+        is_again = self.unfinished is not None and message == self.unfinished.message
+        if self.unfinished is not None and (is_again or not files):  # the record has the files of the same message
             try:
-                return await self._finish(self.unfinished, None if message == self.unfinished.message else text)
+                return await self._finish(self.unfinished, None if is_again else text)
             except JournalError as error:
                 self._show(TurnAbandoned(run=self.unfinished.run, session=self.id, error=error))
                 self.unfinished = None

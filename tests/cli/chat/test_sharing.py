@@ -23,12 +23,12 @@ def note(place: Place) -> None:
 async def test_the_first_chat_of_a_folder_asks_once_how_to_share_it(
     chats: Chats, place: Place, capsys: Capture
 ) -> None:
-    first, second = Person('Read it.', 'Write it.', answers=['what?', 'r']), Person('Read it.')
+    first, second = Person('Read it.', 'Write it.', answers=['', 'r']), Person('Read it.')
     await chats.chat(first, [READ, WRITE, 'It is read-only.'])
     await chats.chat(second, [READ])
     assert len(first.questions) == 2
     assert first.questions[0].startswith('Share ')
-    assert first.questions[0].endswith('/project with the code: read, write or no? [R/w/n] ')
+    assert first.questions[0].endswith('/project with the code: read, write or no? [r/w/n] ')
     assert second.questions == []
     assert [text for role, text in await turns() if role == 'assistant'] == ['a note', 'It is read-only.', 'a note']
     assert (place.folder / 'note.txt').read_text() == 'a note'

@@ -16,9 +16,9 @@ async def choose_share(front: FrontEnd, folder: str) -> Share:
     wide, known = is_wide(folder), remembered_share(folder)
     if known == 'no' or (known is not None and not wide):
         return known
-    default = 'no' if wide else 'read'
     warning = 'This folder has all your files: keys, mails, everything.\n' if wide else ''
-    choices = 'r/w/N' if wide else 'R/w/n'
+    choices = 'r/w/N' if wide else 'r/w/n'
+    default = 'no' if wide else ''  # an Enter that was meant for a message must not share anything
     while True:
         question = f'{warning}Share {shown_path(folder)} with the code: read, write or no? [{choices}] '
         answer = await front.ask(question)
