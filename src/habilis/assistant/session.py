@@ -209,7 +209,7 @@ class Session(Closing):
         Args:
             message: what the user said, verbatim.
             files: images and files that came with it.
-            attached: text that came with it, such as the contents of short files.
+            attached: text that came with it, such as the list of a folder.
         """
         await self.open()
         with self._turn():
