@@ -78,4 +78,4 @@ class BackendOptions:
 def _settings_of(backend: str) -> frozenset[str]:
     from habilis.sandbox.backends import settings_of
 
-    return settings_of('process' if backend == 'auto' else backend)
+    return settings_of(backend) if backend != 'auto' else frozenset()
