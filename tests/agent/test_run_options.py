@@ -1,5 +1,6 @@
 """Options of a single run: its own tools and output type, and a run that is started or resumed by its name."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_type
@@ -7,8 +8,9 @@ from typing import Any, assert_type
 import pytest
 
 from habilis import Agent, CodeRules, ModelConfig, Result, ScriptedModel
-from habilis.core.errors import AgentError, ModelUnavailable
+from habilis.core.errors import AgentError, ModelUnavailable, PackageError
 from tests.agent.scripts import block
+from tests.sandbox.packages.test_installation import make_wheel
 
 
 @dataclass
@@ -89,6 +91,17 @@ async def test_settings_of_the_model_reach_it() -> None:
 def test_settings_are_refused_for_a_model_that_is_already_made(model: Any) -> None:
     with pytest.raises(AgentError, match='model_settings are for a model given by its name'):
         Agent(model, model_settings={'temperature': 0.1})
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='needs the process backend')
+async def test_packages_with_native_code_choose_the_sandbox_that_runs_them(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, 'native', 'WORD = "hello"\n', more={'native_inner/fast.so': 'ELF'})
+    code = block('import native\nfinal_answer(native.WORD)')
+    async with Agent(ScriptedModel([code]), packages=[wheel]) as agent:
+        assert (await agent.run('Do it')).output == 'hello'
+    async with Agent(ScriptedModel([code]), packages=[wheel], sandbox='wasm') as agent:
+        with pytest.raises(PackageError, match='process'):
+            await agent.run('Do it')
 
 
 async def test_code_rules_network_and_packages_reach_the_sandbox(tmp_path: Path) -> None:

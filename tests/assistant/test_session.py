@@ -13,6 +13,7 @@ from habilis.assistant.contract import SessionEvent, TurnAbandoned
 from habilis.core.errors import AgentError, ModelUnavailable, RunBusy, RunStopped
 from habilis.core.events import Event
 from habilis.memory import Memory
+from habilis.models.files import File
 from habilis.models.scripted import ScriptedModel
 from habilis.tools import ApprovalRequest, tool
 from tests.agent.scripts import block
@@ -238,6 +239,31 @@ async def test_a_small_model_gets_less_memory_and_no_tools_that_ask(memory: Memo
             assert ('ask_user' in model.requests[0].messages[0].text) is not small
     general, little = tokens
     assert little <= 200 < general <= 800
+
+
+async def test_the_same_message_again_continues_a_turn_with_files(session: Open) -> None:
+    read = block("print('once')\nx = open('/inputs/a.txt').read()")
+    async with session([read, ModelUnavailable('down'), block('final_answer(x)')]) as chat:
+        files = [File(b'text', name='a.txt')]
+        with pytest.raises(ModelUnavailable):
+            await chat.send('Read it.', files=files)
+        assert (await chat.send('Read it.', files=files)).output == 'text'
+        assert len(await chat.runs()) == 1
+
+
+async def test_a_resumed_conversation_belongs_to_its_own_project(session: Open, memory: Memory) -> None:
+    await memory.within('/shop').add_fact('The shop is red', 'instruction')
+    async with session(['Hi.'], project='/boats') as chat:
+        await chat.send('Hello.')
+    async with session(['Hi.'], project='/shop', id=chat.id) as again:
+        await again.send('Hello again.')
+        assert again.memory.project == '/boats'
+        assert again.recalled is not None
+        assert again.recalled.items == ()
+    async with session(['Hi.'], project='/shop') as other:
+        await other.send('Hello.')
+        assert other.recalled is not None
+        assert [item.entry.text for item in other.recalled.items] == ['The shop is red']
 
 
 async def test_a_closed_session_says_so(session: Open) -> None:

@@ -8,6 +8,7 @@ from typing_extensions import TypeVar
 from habilis.agent.context.output import as_text
 from habilis.agent.contract import Result, Step
 from habilis.core.events import Event
+from habilis.core.previews import format_size
 from habilis.models.contract import Delta, Message, Model, Progress, Reply
 from habilis.models.retry import RetryNotice
 from habilis.sandbox.contract import Cell, Stream
@@ -33,6 +34,7 @@ __all__ = [
     'CodeEvent',
     'CompactedEvent',
     'Event',
+    'FileAttached',
     'HookFailed',
     'ModelProgress',
     'ModelReplied',
@@ -86,6 +88,22 @@ class RunResumed(Event):
     def text(self) -> str:
         """The task."""
         return self.task
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileAttached(Event):
+    """A file that came with the task is where code can open it."""
+
+    kind: ClassVar[Literal['file_attached']] = 'file_attached'
+    name: str
+    bytes: int
+    path: str
+    """Inside the sandbox."""
+
+    @property
+    def text(self) -> str:
+        """Name, size and path."""
+        return f'{self.name} ({format_size(self.bytes)}) as {self.path}'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,6 +326,7 @@ class RunFailed(Event):
 _BeforeTheEnd = (
     RunStarted
     | RunResumed
+    | FileAttached
     | StepStarted
     | ModelRequested
     | ModelProgress

@@ -68,11 +68,12 @@ def memory_tools(
         text: Annotated[str, 'a short statement that will matter in later conversations'],
         kind: FactKind = 'fact',
         replaces: Annotated[str, 'id of a fact that is no longer true, as in recall'] = '',
+        everywhere: Annotated[bool, 'about the user, not about this work: matters in other projects too'] = False,
     ) -> str:
         """Keep a fact about the user or their work for later conversations. Returns a sentence that says so."""
         turns = await memory.turns(current(), limit=1)
         source = turns[-1].id if turns else None
-        fact = await memory.add_fact(text, kind, source=source, replaces=replaces or None)
+        fact = await memory.add_fact(text, kind, source=source, replaces=replaces or None, everywhere=everywhere)
         return f'Remembered: {fact.text} (id {fact.id})'  # models repeat it to the user, who can do nothing with an id
 
     @tool(side=side, as_sync=True, read_only=True)

@@ -13,6 +13,7 @@ from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.policies import Policy, load_policy
 from habilis.assistant.contract import View
 from habilis.assistant.modes import Mode, plan_gate, with_mode
+from habilis.assistant.project_instructions import ProjectInstructions
 from habilis.core.errors import ModelError
 from habilis.journal import Store
 from habilis.memory import Memory
@@ -45,7 +46,14 @@ class SessionAgent:
         people = [people_toolset(view.answer)] if asks else []
         self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
-        instructions = [own, *parts_of(options.get('instructions', ''))]
+        folder = options.get('workspace')
+        self.project = (
+            None
+            if folder is None or isinstance(folder, bool)
+            else ProjectInstructions(folder, context_tokens=model.traits.context_tokens)
+        )
+        project = [] if self.project is None else [self.project.text]
+        instructions = [own, *parts_of(options.get('instructions', '')), *project]
         gates = [*options.get('gates', ()), *([plan_gate(self.tools)] if mode == 'plan' else [])]
         given: dict[str, Any] = {**options, 'tools': self.tools, 'instructions': instructions, 'gates': gates}
         approve = view.approve if view.is_present else None

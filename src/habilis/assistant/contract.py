@@ -4,11 +4,13 @@ A *view* is whatever shows a session to a person: a terminal, a page, another pr
 by calling the methods of `Session`, and gets events, questions and approvals back.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from habilis.agent.contract import Result, Waiting
 from habilis.agent.events import AgentEvent
+from habilis.assistant.project_instructions import InstructionFile
 from habilis.core.errors import JournalError
 from habilis.core.events import Event
 from habilis.memory import MemoryContext
@@ -28,6 +30,9 @@ class TurnStarted(Event):
 
     memory: MemoryContext | None = None
     """What the memory has added to the message; None for a turn that goes on."""
+
+    instructions: Sequence[InstructionFile] | None = None
+    """Those of the project, as this turn has them; likewise."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,14 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, cast
 
 from habilis.agent.durable.records import Inputs
 from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.assistant.contract import Unfinished
+from habilis.assistant.project_instructions import repository_of
 from habilis.core.errors import JournalError, RememberError
 from habilis.journal import RunInfo, Store
 from habilis.journal.runs import read_run
@@ -29,6 +31,12 @@ def sessions_of(folder: str) -> str:
 def new_session() -> str:
     """Id for a conversation that begins in the current folder."""
     return f'{sessions_of(os.getcwd())}{secrets.token_hex(3)}'
+
+
+def project_of(folder: str) -> str:
+    """The project that the work in a folder belongs to: its repository, or the folder."""
+    path = Path(folder).resolve()
+    return str(repository_of(path) or path)
 
 
 @dataclass(frozen=True, kw_only=True)

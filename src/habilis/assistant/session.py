@@ -28,6 +28,7 @@ from habilis.assistant.contract import (
     View,
 )
 from habilis.assistant.modes import Mode, check_mode, default_mode
+from habilis.assistant.project_instructions import InstructionFile
 from habilis.assistant.recall import Recall
 from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session, turns_of
 from habilis.core.approval import Approval
@@ -66,6 +67,7 @@ class Session(Closing):
         memory: Memory,
         journal: JournalChoice = None,
         id: str = '',
+        project: str = '',
         view: View | None = None,
         mode: Mode | None = None,
         meta: Mapping[str, object] | None = None,
@@ -78,12 +80,14 @@ class Session(Closing):
             memory: of the user that the session belongs to. It stays open when the session is closed.
             journal: where turns are recorded; None: as the settings say.
             id: the conversation to continue; empty for a new one. An id without a turn begins a conversation.
+            project: what the work is about, such as a folder. Memory and tasks of other projects stay out of it. A
+                recorded conversation keeps its own. Empty: no project, and all of the memory.
             view: shows what happens, and asks the user; None if nobody is there.
             mode: see `mode`; by default that of the conversation, else `ask` where a folder is shared for writing.
             meta: plain data kept with the run of each turn.
             options: further options of `Agent`.
         """
-        self.memory = memory
+        self.memory = memory.within(project)
         self.view: View = view or NoView()
         self.meta = meta or {}
         self.unfinished: Unfinished | None = None
@@ -103,7 +107,7 @@ class Session(Closing):
         self._mode: Mode = mode or default_mode(options)
         self._mode_before: Mode | None = None
         self._wanted = id
-        self._recall = Recall(memory, id or new_session())
+        self._recall = Recall(self.memory, id or new_session())
         self._earlier: Sequence[str] = ()
         self._copy_of = ''
         """The conversation that this one is a copy of, until its first turn is recorded."""
@@ -140,6 +144,12 @@ class Session(Closing):
     def usage(self) -> Usage:
         """Of all turns of this process."""
         return self._ledger.total + (Usage() if self._opened is None else self._opened.agent.ledger.total)
+
+    @property
+    def instructions(self) -> Sequence[InstructionFile]:
+        """Those of the project in the workspace, as the next turn would have them."""
+        project = self._ready.project
+        return () if project is None else project.files()
 
     @property
     def recalled(self) -> MemoryContext | None:
@@ -230,7 +240,7 @@ class Session(Closing):
         Args:
             message: what the user said, verbatim.
             files: images and files that came with it.
-            attached: text that came with it, such as the contents of short files.
+            attached: text that came with it, such as the list of a folder.
         """
         await self.open()
         with self._turn():
@@ -240,9 +250,10 @@ class Session(Closing):
         await check_idle(self.store, self.memory.user, self.id)
         turn = await self.memory.add_turn(self.id, 'user', message)
         text = f'{message}{attached}'
-        if self.unfinished is not None and not files:
+        is_again = self.unfinished is not None and message == self.unfinished.message
+        if self.unfinished is not None and (is_again or not files):  # the record has the files of the same message
             try:
-                return await self._finish(self.unfinished, None if message == self.unfinished.message else text)
+                return await self._finish(self.unfinished, None if is_again else text)
             except JournalError as error:
                 self._show(TurnAbandoned(run=self.unfinished.run, session=self.id, error=error))
                 self.unfinished = None
@@ -255,6 +266,7 @@ class Session(Closing):
             Unfinished(run=run, message=message),
             lambda hook: chat.run(parts, run_id=run, meta=meta, hooks=[hook]),
             memory=recalled,
+            instructions=self.instructions,
         )
 
     def stream(
@@ -309,7 +321,13 @@ class Session(Closing):
             result = await self._watch(turn, lambda hook: agent.resume(turn.run, user=user, hooks=[hook]))
         return result
 
-    async def _watch(self, turn: Unfinished, work: _Work, memory: MemoryContext | None = None) -> Result[Any]:
+    async def _watch(
+        self,
+        turn: Unfinished,
+        work: _Work,
+        memory: MemoryContext | None = None,
+        instructions: Sequence[InstructionFile] | None = None,
+    ) -> Result[Any]:
         """Do the work of a turn, show what happens, and keep the answer."""
         has_started = False
 
@@ -322,7 +340,10 @@ class Session(Closing):
             self._show(event)
 
         self._running = turn.run
-        self._show(TurnStarted(run=turn.run, session=self.id, message=turn.message, memory=memory))
+        started = TurnStarted(
+            run=turn.run, session=self.id, message=turn.message, memory=memory, instructions=instructions
+        )
+        self._show(started)
         try:
             result = await work(hook)
             if text := _said(result):
@@ -377,6 +398,8 @@ class Session(Closing):
         recorded = conversation if isinstance(conversation, Recorded) else None
         session = conversation if isinstance(conversation, str) else conversation.session
         note = recorded.note if recorded is not None else TurnNote()
+        for turn in await self.memory.turns(session, limit=1):
+            self.memory.project = turn.project
         await self._move(self._ready.agent.conversation(session, user=self.memory.user), note)
         if note.mode and self._given_mode is None:
             await self.set_mode(note.mode)

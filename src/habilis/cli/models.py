@@ -83,8 +83,8 @@ def install(
 @app.command()
 def remove(name: Name) -> None:
     """Delete the weights of a model, and its partial download."""
+    from habilis.core.previews import format_size
     from habilis.models.local import store
-    from habilis.models.local.catalogue import format_size
 
     entry = _entry(name)
     freed = store.remove(entry.name)

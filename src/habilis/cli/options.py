@@ -100,7 +100,7 @@ Quiet = Annotated[bool, typer.Option('--quiet', '-q', help='Print only the answe
 
 SandboxName = Annotated[
     str | None,
-    typer.Option('--sandbox', metavar='NAME', help='Sandbox backend (default: wasm, or what the packages need).'),
+    typer.Option('--sandbox', metavar='NAME', help='Sandbox backend (default: auto, what the packages need).'),
 ]
 Workspace = Annotated[
     str | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from habilis.agent.events import CellFinished
 from habilis.agent.hooks.status import RunStatus
+from habilis.cli.missing_packages import missing_package
 from habilis.cli.pictures import is_picture, show_pictures
 from habilis.core.logs import log_to_terminal
 from habilis.core.status_line import current_status
@@ -51,7 +52,7 @@ class RunDisplay:
             self.has_shown_answer = self._view.has_shown(event)
         hidden = self._hidden - {'run_started', 'run_failed'} if event.parent else self._hidden
         if isinstance(event, CellFinished) and self._pictures is not None:
-            show_cell(event, self._view, sys.stderr, self._pictures)
+            show_cell(event, self._view, sys.stderr, self._pictures, add='habilis run --packages')
         elif self._view is not None and event.kind not in hidden:
             self._view(event)
         if self._log is not None:
@@ -65,11 +66,16 @@ class RunDisplay:
         self._log_lines.flush()
 
 
-def show_cell(event: CellFinished, view: 'TerminalView | None', stream: TextIO, folder: Path) -> None:
-    """Show what a cell has made, with its pictures, which are saved in a folder. Without a view they are only saved."""
+def show_cell(event: CellFinished, view: 'TerminalView | None', stream: TextIO, folder: Path, add: str) -> None:
+    """Show what a cell has made, with its pictures, which are saved in a folder. Without a view they are only saved.
+
+    `add` is what to write before the name of a package to add it.
+    """
     others = tuple(display for display in event.cell.displays if not is_picture(display))
     if view is not None:
         view(replace(event, cell=replace(event.cell, displays=others)))
+        if package := missing_package(event.cell):
+            print(f'{package} is not in the sandbox; {add} {package} adds it', file=stream, flush=True)
     show_pictures(event.cell, None if view is None else stream, folder)
 
 

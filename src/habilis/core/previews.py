@@ -67,3 +67,12 @@ def _changed_fields(value: _Dataclass) -> Iterator[tuple[str, object]]:
         default: object = field.default if factory is dataclasses.MISSING else factory()
         if field.repr and (item is not default and item != default):
             yield field.name, item
+
+
+def format_size(count: int) -> str:
+    """A number of bytes: 1.1 GB, 491 MB, 9.2 kB, 30 bytes."""
+    if count >= 1_000_000_000:
+        return f'{count / 1e9:.1f} GB'
+    if count >= 1_000_000:
+        return f'{count / 1e6:.0f} MB'
+    return f'{count / 1e3:.1f} kB' if count >= 1000 else f'{count} bytes'

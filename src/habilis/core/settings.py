@@ -187,8 +187,10 @@ class Settings(BaseModel):
     embedder: Text | None = None
     """Search by meaning: `off`, `minilm`, or a model of a provider or an alias. None: `minilm`, if it is installed."""
 
-    sandbox: Text = 'wasm'
-    """Sandbox backend; the next two settings are the limits of each cell."""
+    sandbox: Text = 'auto'
+    """Sandbox backend, or `auto`: `process` if the packages have native code, else `wasm`.
+
+    The next two settings are the limits of each cell."""
 
     sandbox_seconds: Seconds = 30.0
     sandbox_memory_mb: Megabytes = 256

@@ -2,7 +2,7 @@
 
 A *turn* is one message of a conversation, kept verbatim. A *fact* is a short statement drawn from a turn, and there are
 few of them. A newer fact replaces an older one, which stays in the history. A *task* is something to do. All of them
-belong to one user.
+belong to one user, and to one *project* or to all: what was said about one is not recalled in another.
 """
 
 from collections.abc import Sequence
@@ -36,6 +36,9 @@ class Turn:
     position: int
     """Number of the turn in its session, from 1. It orders turns of the same moment."""
 
+    project: str = ''
+    """The work that it belongs to, such as a folder; empty if to all."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
@@ -50,6 +53,9 @@ class Fact:
     time: float
     superseded_by: str | None = None
     """Id of the newer fact that replaced it."""
+
+    project: str = ''
+    """As for a turn. Preferences belong to all."""
 
 
 Entry = Turn | Fact
@@ -72,6 +78,8 @@ class Task:
     notes: str = ''
     created: float = 0.0
     updated: float = 0.0
+    project: str = ''
+    """As for a turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +94,9 @@ class SessionInfo:
     last: float
     title: str
     """The start of its first turn."""
+
+    project: str = ''
+    """That of its first turn."""
 
 
 @dataclass(frozen=True, kw_only=True)

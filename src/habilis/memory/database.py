@@ -20,6 +20,7 @@ CREATE TABLE {s}entries (
     type TEXT NOT NULL,
     id TEXT NOT NULL,
     session TEXT NOT NULL,
+    project TEXT NOT NULL,
     place BIGINT NOT NULL,
     label TEXT NOT NULL,
     text {bytes} NOT NULL,

@@ -12,7 +12,7 @@ from habilis.core.stems import STOP_WORDS, Stemmer
 from habilis.memory.contract import Entry, Fact, FactKind, Turn
 from habilis.memory.database import Cursor
 
-COLUMNS = 'number, type, id, session, place, label, text, at, source, successor'
+COLUMNS = 'number, type, id, session, place, label, text, at, source, successor, project'
 """The columns that `read_entry` takes."""
 
 MAX_TERMS = 20_000
@@ -105,15 +105,16 @@ def insert(cursor: Cursor, owner: str, entry: Entry) -> None:
     terms = entry_terms(entry)
     joined = ' '.join(terms)
     if isinstance(entry, Turn):
-        values = ('turn', entry.id, entry.session, entry.position, entry.role, _stored(entry.text), entry.time)
+        values = ('turn', entry.id, entry.session, entry.project, entry.position, entry.role)
         links, digest = (None, None), ''
     else:
-        values = ('fact', entry.id, '', 0, entry.kind, _stored(entry.text), entry.time)
+        values = ('fact', entry.id, '', entry.project, 0, entry.kind)
         links, digest = (entry.source, entry.superseded_by), digest_of(entry.text)
     row = cursor.one(
-        """INSERT INTO {s}entries (owner, type, id, session, place, label, text, at, source, successor, digest, terms)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number""",
-        *(owner, *values, *links, digest, joined),
+        """INSERT INTO {s}entries
+        (owner, type, id, session, project, place, label, text, at, source, successor, digest, terms)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number""",
+        *(owner, *values, _stored(entry.text), entry.time, *links, digest, joined),
     )
     assert row is not None
     cursor.index(row[0], owner, joined)
@@ -167,11 +168,11 @@ def marks(values: Sequence[object]) -> str:
 
 def read_entry(row: tuple[Any, ...]) -> Entry:
     """The entry of a row with `COLUMNS`."""
-    _, type_, id_, session, place, label, text, at, source, successor = row
+    _, type_, id_, session, place, label, text, at, source, successor, project = row
     if type_ == 'turn':
-        return Turn(id=id_, session=session, role=label, text=_loaded(text), time=at, position=place)
+        return Turn(id=id_, session=session, role=label, text=_loaded(text), time=at, position=place, project=project)
     kind = cast('FactKind', label)
-    return Fact(id=id_, text=_loaded(text), kind=kind, source=source, time=at, superseded_by=successor)
+    return Fact(id=id_, text=_loaded(text), kind=kind, source=source, time=at, superseded_by=successor, project=project)
 
 
 def read_entries(cursor: Cursor, owner: str, numbers: Sequence[int]) -> dict[int, Entry]:

@@ -1,5 +1,6 @@
 """`Memory`: conversations, facts and tasks of one user, in a file or a database."""
 
+import copy
 import math
 import time as clock
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -45,6 +46,8 @@ class Memory(Closing):
         where: a file, or `postgresql://user@host/database`. Default: `memory.db` in the data folder.
         user: whose memory it is.
         embedder: adds search by meaning. Without one, search uses words.
+
+    `within` is the same memory for the work on one project.
     """
 
     def __init__(self, where: str | Path | None = None, *, user: str = '', embedder: Embedder | None = None) -> None:
@@ -52,11 +55,29 @@ class Memory(Closing):
             _check(exchange.check_name, user, 'user')
         self.user = user
         self.embedder = embedder
+        self.project = ''
+        """What the added entries and tasks belong to; empty: to all projects."""
+
+        self.sees_all = True
+        """Whether search, lists and contexts also have what belongs to other projects."""
+
         self._database: Database = open_database(where)
         self._vectors = None if embedder is None else Vectors(self._database, user, embedder)
 
     def __repr__(self) -> str:
         return f'<Memory of {self.user!r} in {self._database!r}>'
+
+    def within(self, project: str) -> 'Memory':
+        """This memory for the work on a project, such as a folder: it finds what belongs to it or to all projects, and
+        what is added belongs to it. Close the memory that this was made of.
+        """
+        scoped = copy.copy(self)
+        scoped.project, scoped.sees_all = project, not project
+        return scoped
+
+    @property
+    def _scope(self) -> str | None:
+        return None if self.sees_all else self.project
 
     async def _run(self, work: Callable[[Cursor], T]) -> T:
         return await self._database.run(work)
@@ -85,7 +106,9 @@ class Memory(Closing):
             owner = lock_owner(cursor, self.user)
             sql = "SELECT max(place) FROM {s}entries WHERE owner = ? AND type = 'turn' AND session = ?"
             last = (cursor.one(sql, owner, session) or (None,))[0] or 0
-            turn = Turn(id=new_id(), session=session, role=role, text=text, time=at, position=last + 1)
+            place = last + 1
+            project = self.project
+            turn = Turn(id=new_id(), session=session, role=role, text=text, time=at, position=place, project=project)
             insert(cursor, owner, turn)
             return turn
 
@@ -97,11 +120,13 @@ class Memory(Closing):
         """The last turns of a session, or of all sessions, in the order in which they were added."""
 
         def work(cursor: Cursor) -> list[Turn]:
-            one = '' if session is None else ' AND session = ?'
-            values = [find_owner(cursor, self.user).key, *([] if session is None else [session])]
+            where = Filter(session=session, project=self._scope if session is None else None, history=True)
+            conditions, values = where.conditions()
             cut = '' if limit is None else f' LIMIT {int(limit)}'
-            sql = f"SELECT {COLUMNS} FROM {{s}}entries WHERE owner = ? AND type = 'turn'{one} ORDER BY number DESC{cut}"
-            entries = map(read_entry, reversed(cursor.all(sql, *values)))
+            sql = f"""SELECT {COLUMNS} FROM {{s}}entries
+                WHERE owner = ? AND type = 'turn'{conditions} ORDER BY number DESC{cut}"""
+            owner = find_owner(cursor, self.user).key
+            entries = map(read_entry, reversed(cursor.all(sql, owner, *values)))
             return [entry for entry in entries if isinstance(entry, Turn)]
 
         return await self._read(work)
@@ -111,9 +136,10 @@ class Memory(Closing):
 
         def work(cursor: Cursor) -> list[SessionInfo]:
             owner = find_owner(cursor, self.user).key
-            sql = """SELECT session, count(*), min(at), max(at), min(number) FROM {s}entries
-                WHERE owner = ? AND type = 'turn' GROUP BY session ORDER BY max(number) DESC"""
-            rows = cursor.all(sql, owner)[:limit]
+            conditions, values = Filter(project=self._scope, history=True).conditions()
+            sql = f"""SELECT session, count(*), min(at), max(at), min(number) FROM {{s}}entries
+                WHERE owner = ? AND type = 'turn'{conditions} GROUP BY session ORDER BY max(number) DESC"""
+            rows = cursor.all(sql, owner, *values)[:limit]
             return [_session(cursor, row) for row in rows]
 
         return await self._read(work)
@@ -121,7 +147,13 @@ class Memory(Closing):
     # Facts ------------------------------------------------------------------------------------------------------------
 
     async def add_fact(
-        self, text: str, kind: FactKind = 'fact', *, source: str | None = None, replaces: str | None = None
+        self,
+        text: str,
+        kind: FactKind = 'fact',
+        *,
+        source: str | None = None,
+        replaces: str | None = None,
+        everywhere: bool = False,
     ) -> Fact:
         """Keep a fact, or return the one that says the same already.
 
@@ -130,6 +162,7 @@ class Memory(Closing):
             kind: what it is about.
             source: id of the turn that it was drawn from.
             replaces: id of an older fact that is no longer true; it stays in the history.
+            everywhere: let it belong to all projects, as preferences do.
         """
         text = text.strip()
         if not text or len(text) > MAX_FACT:
@@ -138,7 +171,8 @@ class Memory(Closing):
         if kind not in _FACT_KINDS:
             msg = f'{str(kind)[:40]!r} is not a kind of fact: use one of {", ".join(_FACT_KINDS)}'
             raise RememberError(msg)
-        fact = Fact(id=new_id(), text=text, kind=kind, source=source, time=clock.time())
+        project = '' if everywhere or kind == 'preference' else self.project
+        fact = Fact(id=new_id(), text=text, kind=kind, source=source, time=clock.time(), project=project)
         kept = await self._run(lambda cursor: _add_fact(cursor, self.user, fact, replaces))
         self._embed_later()
         return kept
@@ -147,9 +181,9 @@ class Memory(Closing):
         """The facts, oldest first. `history`: also those that were replaced."""
 
         def work(cursor: Cursor) -> list[Fact]:
-            current = '' if history else ' AND successor IS NULL'
-            sql = f"SELECT {COLUMNS} FROM {{s}}entries WHERE owner = ? AND type = 'fact'{current} ORDER BY number"
-            entries = map(read_entry, cursor.all(sql, find_owner(cursor, self.user).key))
+            conditions, values = Filter(project=self._scope, history=history).conditions()
+            sql = f"SELECT {COLUMNS} FROM {{s}}entries WHERE owner = ? AND type = 'fact'{conditions} ORDER BY number"
+            entries = map(read_entry, cursor.all(sql, find_owner(cursor, self.user).key, *values))
             return [entry for entry in entries if isinstance(entry, Fact)]
 
         return await self._read(work)
@@ -191,6 +225,7 @@ class Memory(Closing):
 
     async def _search(self, query: str, limit: int, where: Filter, *, neighbours: bool = False) -> list[Hit]:
         similar = await self._vectors.similar(query) if self._vectors is not None else None
+        where = replace(where, project=self._scope)
 
         def work(cursor: Cursor) -> list[Hit]:
             hits = search(cursor, self.user, query, limit=limit, where=where, similar=similar)
@@ -282,7 +317,8 @@ class Memory(Closing):
         self, title: str, *, after: Sequence[int] = (), due: date | None = None, notes: str = ''
     ) -> Task:
         """Add a task. `after`: numbers of the tasks that must be completed before. Raises `RememberError`."""
-        task = Task(number=0, title=title.strip(), after=tuple(dict.fromkeys(after)), due=due, notes=notes)
+        known = tuple(dict.fromkeys(after))
+        task = Task(number=0, title=title.strip(), after=known, due=due, notes=notes, project=self.project)
         return await self._run(lambda cursor: tasks.add_task(cursor, self.user, task))
 
     async def update_task(
@@ -318,6 +354,7 @@ class Memory(Closing):
         """The open tasks by due date and number; with `all` also those that are completed or cancelled."""
         found = (await self._read(lambda cursor: tasks.read_tasks(cursor, self.user))).values()
         chosen = [task for task in found if all or task.state in OPEN_STATES]
+        chosen = [task for task in chosen if self.sees_all or task.project in ('', self.project)]
         return sorted(chosen, key=lambda task: (task.due or date.max, task.number))
 
 
@@ -332,8 +369,9 @@ def _session(cursor: Cursor, row: tuple[Any, ...]) -> SessionInfo:
     session, turns, first, last, number = row
     found = cursor.one(f'SELECT {COLUMNS} FROM {{s}}entries WHERE number = ?', number)
     assert found is not None
-    title = ' '.join(read_entry(found).text.split())[:_TITLE]
-    return SessionInfo(session=session, turns=turns, first=first, last=last, title=title)
+    entry = read_entry(found)
+    title = ' '.join(entry.text.split())[:_TITLE]
+    return SessionInfo(session=session, turns=turns, first=first, last=last, title=title, project=entry.project)
 
 
 def _add_fact(cursor: Cursor, user: str, fact: Fact, replaces: str | None) -> Fact:
@@ -349,8 +387,8 @@ def _add_fact(cursor: Cursor, user: str, fact: Fact, replaces: str | None) -> Fa
             msg = f'the fact {old.id} was replaced by {old.superseded_by} already; replace that one'
             raise RememberError(msg)
     sql = f"""SELECT {COLUMNS} FROM {{s}}entries
-        WHERE owner = ? AND digest = ? AND type = 'fact' AND successor IS NULL"""
-    same = cursor.one(sql, owner, digest_of(fact.text))
+        WHERE owner = ? AND digest = ? AND type = 'fact' AND successor IS NULL AND project IN ('', ?)"""
+    same = cursor.one(sql, owner, digest_of(fact.text), fact.project)
     if same is not None:
         known = read_entry(same)
         assert isinstance(known, Fact)

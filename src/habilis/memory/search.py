@@ -51,6 +51,9 @@ class Filter:
     """Turns of this session only."""
 
     not_session: str | None = None
+    project: str | None = None
+    """Entries of this project, and those of all projects."""
+
     type: str | None = None
     """`turn` or `fact`."""
 
@@ -66,6 +69,7 @@ class Filter:
             'label = ?': self.role,
             'session = ?': self.session,
             "(session <> ? OR type = 'fact')": self.not_session,
+            "project IN ('', ?)": self.project,
             'type = ?': self.type or turns_only,
         }
         used = {sql: value for sql, value in given.items() if value is not None}

@@ -210,15 +210,14 @@ def backend_settings(settings: SandboxSettings) -> dict[str, object]:
     return {name: value for name, value in settings.items() if name in of_backend}
 
 
-async def choose_backend(settings: SandboxSettings) -> str:
-    """The backend for `auto`: `wasm`, unless one of the packages has native code; then `process`."""
-    if wanted := _package_texts(settings):
+async def choose_backend(settings: SandboxSettings, more: Iterable[str] = ()) -> str:
+    """The backend for `auto`: `wasm`, unless one of the packages, or of these more, has native code; then `process`."""
+    if wanted := [*_package_texts(settings), *more]:
         from habilis.sandbox.packages.installation import merge, native_reason
 
         if reason := await asyncio.to_thread(native_reason, merge((), wanted, replaces=True)):
             logger.info('sandbox="auto" chose process: %s', reason)
             return 'process'
-    logger.info('sandbox="auto" chose wasm')
     return 'wasm'
 
 

@@ -28,7 +28,7 @@ class SandboxPool:
         warm: int = 0,
         idle_seconds: float | None = None,
         timeout: float = 60.0,
-        backend: str = 'wasm',
+        backend: str = 'auto',
         **settings: Unpack[SandboxSettings],
     ) -> None:
         """Create a pool. Sandboxes are started by `async with`, or at the first use.

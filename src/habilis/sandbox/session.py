@@ -56,7 +56,7 @@ class Sandbox(FileAccess):
     # Create and close -------------------------------------------------------------------------------------------------
 
     @classmethod
-    async def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
+    async def create(cls, backend_name: str = 'auto', /, **settings: Unpack[SandboxSettings]) -> Self:
         """Create a sandbox.
 
         Args:
@@ -72,8 +72,7 @@ class Sandbox(FileAccess):
                 workspace and writable mounts: changes are undone after each cell.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
-            packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
-                pure Python; for numpy and the like, use `process`.
+            packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders.
             network: allow connections, made by the host: `True` for any public host, or hosts by name.
             code_rules: checks on the code, for tidiness; see `CodeRules`.
             input: answers `input()`: a function of the prompt, or a list of lines.
@@ -90,10 +89,11 @@ class Sandbox(FileAccess):
         return await cls(Interpreter(maker, options), options)._started()
 
     @classmethod
-    async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
+    async def restore(cls, data: bytes, backend_name: str = 'auto', /, **settings: Unpack[SandboxSettings]) -> Self:
         """Create a sandbox with the variables of a snapshot. Takes the settings of `create`; pass the same tools."""
         checkpoint = snapshot.from_bytes(data)
-        made = await cls.create(backend_name, **settings)
+        name = await choose_backend(settings, checkpoint.packages) if backend_name == 'auto' else backend_name
+        made = await cls.create(name, **settings)
         try:
             await made._add_packages(checkpoint.packages, replaces=False)
             await made._interpreter.load(checkpoint, made._quiet_host)
@@ -106,7 +106,7 @@ class Sandbox(FileAccess):
         return made
 
     @staticmethod
-    def create_sync(backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> 'SyncSandbox':
+    def create_sync(backend_name: str = 'auto', /, **settings: Unpack[SandboxSettings]) -> 'SyncSandbox':
         """Create a sandbox for code without `await`. Takes the settings of `create`."""
         return SyncSandbox.create(backend_name, **settings)
 
@@ -394,12 +394,12 @@ class SyncSandbox:
         """The asynchronous sandbox. It belongs to the background event loop."""
 
     @classmethod
-    def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
+    def create(cls, backend_name: str = 'auto', /, **settings: Unpack[SandboxSettings]) -> Self:
         """See `Sandbox.create`."""
         return cls(run_blocking(Sandbox.create(backend_name, **settings)))
 
     @classmethod
-    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
+    def restore(cls, data: bytes, backend_name: str = 'auto', /, **settings: Unpack[SandboxSettings]) -> Self:
         """See `Sandbox.restore`."""
         return cls(run_blocking(Sandbox.restore(data, backend_name, **settings)))
 

@@ -13,6 +13,7 @@ from habilis.agent.events import (
     CellFinished,
     CodeEvent,
     CompactedEvent,
+    FileAttached,
     HookFailed,
     ModelProgress,
     ModelReplied,
@@ -62,6 +63,7 @@ def model(name: str = 'script') -> ScriptedModel:
 SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'run_started': lambda text: RunStarted(task=text, model=model(text)),
     'run_resumed': lambda text: RunResumed(task=text, model=model(text)),
+    'file_attached': lambda text: FileAttached(name=text, bytes=9214, path=f'/inputs/{text}'),
     'step_started': lambda _text: StepStarted(),
     'model_requested': lambda text: ModelRequested(model=model(text), messages=(Message(role='user', text=text),)),
     'model_progress': lambda _text: ModelProgress(progress=Progress(phase='reading', done=3, total=9)),

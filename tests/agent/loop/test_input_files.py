@@ -52,7 +52,7 @@ async def test_a_file_is_for_code_of_any_model() -> None:
     code = "import csv\nfinal_answer(sum(int(row['amount']) for row in csv.DictReader(open('/inputs/sales.csv'))))"
     async with seeing(block(code), images=False) as one:
         assert (await one.run(['Sum it up.', File(SALES, name='sales.csv')])).output == 3
-    assert '- /inputs/sales.csv (text/csv, 30 bytes): region,amount' in sent(_model(one), 0)
+    assert '- /inputs/sales.csv (text/csv, 30 bytes):\n<text>\nregion,amount\nnorth,1' in sent(_model(one), 0)
     assert not _images(one, 0)
 
 

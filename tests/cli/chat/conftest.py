@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from habilis.assistant.shared_folders import remember_share
 from habilis.core.folders import cache_folder
 from tests.cli.chat.people import Chats
 from tests.place import Place
@@ -16,6 +17,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     cache = cache_folder()
     here = Place(tmp_path, monkeypatch)
     monkeypatch.setenv('HABILIS_CACHE', os.fspath(cache))
+    remember_share(here.folder, 'no')
     return here
 
 

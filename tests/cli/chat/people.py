@@ -23,6 +23,7 @@ class Person:
         self.on_stop: Callable[[], bool] = lambda: False
         self.questions: list[str] = []
         self.places: list[str] = []
+        self.kept: list[str] = []
         self.messages = list(messages)
         self._answers = list(answers)
 
@@ -37,6 +38,9 @@ class Person:
                 return message
             message()
         return None
+
+    def put_back(self, message: str) -> None:
+        self.kept.append(message)
 
     async def ask(self, question: str) -> str | None:
         self.questions.append(question)

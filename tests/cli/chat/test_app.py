@@ -121,17 +121,37 @@ async def test_open_tasks_are_shown_at_the_start(chats: Chats, capsys: pytest.Ca
     assert person.places == ['scripted:script · wasm']
 
 
-async def test_files_of_a_message_go_to_the_model_or_to_the_code(chats: Chats, place: Place) -> None:
-    (place.folder / 'short.txt').write_text('a short text')
+async def test_every_file_of_a_message_is_there_for_the_code_and_its_start_for_the_model(
+    chats: Chats, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place.folder / 'sales.csv').write_text('region,amount\nnorth,1\n')
     (place.folder / 'long.csv').write_text('1\n' * 20_000)
     (place.folder / 'data.bin').write_bytes(b'\0\1')
-    person = Person('Read @short.txt, please, not @nobody.', 'Count @long.csv', 'Look at @data.bin')
-    replies = ['Read.', code("final_answer(len(open('/inputs/long.csv').readlines()))")]
+    (place.folder / 'some folder').mkdir()
+    (place.folder / 'some folder' / 'inside.txt').write_text('x')
+    person = Person('Add up @sales.csv, please, not @nobody.', 'Count @long.csv', 'Look at @data.bin @"some folder"')
+    replies = [
+        code("final_answer(open('/inputs/sales.csv').read())"),
+        code("final_answer(len(open('/inputs/long.csv').readlines()))"),
+        code("final_answer(open('/inputs/data.bin', 'rb').read())"),
+    ]
     await chats.chat(person, replies)
-    asked = chats.sent(0)[0]
-    assert asked.startswith('Read @short.txt, please, not @nobody.\n\n<file name="short.txt">\na short text\n</file>')
-    assert ('assistant', '20000') in await turns()
-    assert ('user', 'Look at @data.bin') not in await turns()  # it was refused, and Up brings it back
+    assert '- /inputs/sales.csv (text/csv, 22 bytes):\n<text>\nregion,amount\nnorth,1\n</text>' in chats.sent(0)[0]
+    assert 2000 < len(chats.sent(1)[-1]) < 5000  # of 40,000
+    assert '<folder name="some folder">\ninside.txt (1 bytes)\n</folder>' in chats.sent(2)[-1]
+    assert [text for role, text in await turns() if role == 'assistant'][1:] == ['20000', "b'\\x00\\x01'"]
+    assert 'attached sales.csv (22 bytes) as /inputs/sales.csv\n' in capsys.readouterr().out
+
+
+async def test_a_message_with_a_file_that_is_not_there_is_not_sent_and_stays_in_the_prompt(
+    chats: Chats, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place.folder / 'sales.csv').write_text('1')
+    person = Person('Add up @sale.csv')
+    await chats.chat(person, [])
+    assert person.kept == ['Add up @sale.csv']
+    assert 'error: there is no file sale.csv: did you mean @sales.csv?' in capsys.readouterr().out
+    assert await turns() == []
 
 
 @pytest.mark.parametrize('refused', [None, 'No permissions to create a new namespace'])
@@ -239,7 +259,7 @@ async def test_the_newest_chat_of_the_folder_is_resumed_with_its_variables(
     await chats.chat(Person('Set x.'), [code('x = 41\nfinal_answer(x)')])
     (place.folder / 'other').mkdir()
     monkeypatch.chdir(place.folder / 'other')
-    await chats.chat(Person('Elsewhere.'), ['Yes.'])
+    await chats.chat(Person('Elsewhere.', answers=['n']), ['Yes.'])
     monkeypatch.chdir(place.folder)
     capsys.readouterr()
     await chats.chat(Person('One more?'), [code('final_answer(x + 1)')], resume='')

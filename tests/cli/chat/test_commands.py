@@ -1,5 +1,6 @@
 """The slash commands."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from habilis.memory import Memory
 from tests.cli.chat import code
 from tests.cli.chat.people import Chats, Person, turns
 from tests.place import Place
+from tests.sandbox.packages.test_installation import make_wheel
 
 Capture = pytest.CaptureFixture[str]
 
@@ -16,7 +18,7 @@ Capture = pytest.CaptureFixture[str]
 async def test_help_names_all_commands_and_an_unknown_one_gets_a_suggestion(chats: Chats, capsys: Capture) -> None:
     await chats.chat(Person('/help', '/moddel', '/xyzzy'), [])
     shown = capsys.readouterr().out
-    for name in '/model /sandbox /tools /memory /tasks /runs /undo /fork /clear /save /cost /quit'.split():
+    for name in '/model /sandbox /packages /tools /memory /tasks /runs /undo /fork /clear /save /cost /quit'.split():
         assert f'\n{name}' in shown
     assert 'error: no such command: /moddel; did you mean /model?' in shown
     assert 'error: no such command: /xyzzy; /help lists all commands' in shown
@@ -64,6 +66,19 @@ async def test_the_memory_is_listed_searched_explained_and_forgotten(chats: Chat
     assert person.questions == ['Forget this entry for good? [y/N] '] * 2
     assert shown.index('nothing forgotten') < shown.index('forgot 1') < shown.index('no facts yet')
     assert 'error: write /memory [list' in shown
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='needs the process backend')
+async def test_packages_are_added_in_the_sandbox_that_they_need(chats: Chats, place: Place, capsys: Capture) -> None:
+    wheel = make_wheel(place.folder, 'native', 'WORD = "hello"\n', more={'native_inner/fast.so': 'ELF'})
+    person = Person('Load it.', '/packages', f'/packages {wheel.name}', 'Again.')
+    replies = [code('x = 1\nimport pandas'), 'It is not there.', code('import native\nfinal_answer(native.WORD)')]
+    await chats.chat(person, replies)
+    shown = capsys.readouterr().out
+    assert 'pandas is not in the sandbox; /packages pandas adds it\n' in shown
+    assert 'only the standard library; /packages NAME adds one' in shown
+    assert [text for role, text in await turns() if role == 'assistant'][-1] == 'hello'
+    assert [place.split(' · ')[1] for place in person.places][-1] == 'process'
 
 
 async def test_tools_tasks_and_cost(chats: Chats, capsys: Capture) -> None:

@@ -71,6 +71,18 @@ def test_of_a_long_message_only_the_start_is_repeated_without_control_sequences(
     assert '\x1b' not in capsys.readouterr().out
 
 
+async def test_a_message_that_was_put_back_is_changed_and_sent_unless_another_one_was_begun(
+    keyboard: PipeInput,
+) -> None:
+    one = prompt(keyboard)
+    async with one.opened():
+        keyboard.send_text('@sale.cs\r')
+        one.put_back(str(await one.read()))
+        one.put_back('another')
+        keyboard.send_text('v\r')
+        assert await one.read() == '@sale.csv'
+
+
 @pytest.mark.parametrize('key', ['\x03', '\x1b'], ids=['Ctrl-C', 'Esc'])
 async def test_a_key_stops_the_turn_and_keeps_what_is_typed(keyboard: PipeInput, key: str) -> None:
     one, stopped = prompt(keyboard), asyncio.Event()
@@ -154,7 +166,7 @@ def test_commands_and_files_are_completed(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / 'nodes' / 'a.txt').touch()
     (tmp_path / '.hidden').touch()
     assert completions('/mo') == ['/model', '/mode']
-    assert completions('/memory s') == ['search']
+    assert completions('/memory se') == ['search']
     assert completions('read @no') == ['nodes/', 'notes.txt']
     assert completions('read @nodes/') == ['a.txt']
     assert completions('@') == ['nodes/', 'notes.txt']

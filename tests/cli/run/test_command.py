@@ -183,7 +183,7 @@ def test_silent_stdin_is_awaited_and_announced(place: Place) -> None:
         (
             ('x', '--sandbox-url', 'http://127.0.0.1:1'),
             '',
-            '--sandbox-url is not for the sandbox wasm; add --sandbox r',
+            '--sandbox-url is not for the sandbox auto; add --sandbox r',
         ),
         (('x', '--sandbox', 'process', '--sandbox-image', 'a'), '', '--sandbox-image is not for the sandbox process; '),
         (('x', '--sandbox-image', ''), '', "'--sandbox-image': the value is empty"),

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from habilis.core.errors import ModelNotFound, SettingsError
+from habilis.core.previews import format_size
 from habilis.models.local import catalogue
-from habilis.models.local.catalogue import HubSource, RegistrySource, format_size
+from habilis.models.local.catalogue import HubSource, RegistrySource
 
 MODEL = """
 [[model]]
@@ -95,7 +96,7 @@ def test_a_missing_catalogue_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ('count', 'words'), [(1_117_320_768, '1.1 GB'), (491_400_064, '491 MB'), (1_500, '1.5 kB'), (0, '0.0 kB')]
+    ('count', 'words'), [(1_117_320_768, '1.1 GB'), (491_400_064, '491 MB'), (1_500, '1.5 kB'), (30, '30 bytes')]
 )
 def test_sizes_are_said_as_people_say_them(count: int, words: str) -> None:
     assert format_size(count) == words

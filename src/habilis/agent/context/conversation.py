@@ -113,7 +113,3 @@ class Conversation:
             if fits():
                 break
         return self._turns != before
-
-
-def _with_note(text: str, note: str) -> str:
-    return f'{text}\n\n{note}' if note else text

@@ -16,6 +16,7 @@ from habilis.agent.events import (
     CodeEvent,
     CompactedEvent,
     Event,
+    FileAttached,
     HookFailed,
     ModelReplied,
     ModelRequested,
@@ -66,6 +67,7 @@ _DIFF_STYLES = {'+': 'green', '-': 'red', '@': 'cyan'}
 _QUIET = frozenset[type[Event]]({RunStarted, AnswerEvent, RunFailed, QuestionEvent})
 _PROGRESS = frozenset[type[Event]](
     {
+        FileAttached,
         StepStarted,
         NoticeEvent,
         ApprovalAsked,
@@ -226,6 +228,8 @@ class TerminalView:
         match event:
             case RunStarted():
                 self._show_start(event)
+            case FileAttached():
+                self._console.line(f'attached {one_line(event.text, 300)}', 'dim')
             case ApprovalAsked(request=request):
                 self._show_request(request)
             case ApprovalAnswered():

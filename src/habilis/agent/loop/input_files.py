@@ -1,5 +1,6 @@
 """The files of a task inside the sandbox: a read-only folder, or the workspace of a sandbox that was passed in."""
 
+import codecs
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import cast
@@ -13,8 +14,8 @@ from habilis.sandbox.options import PathLike, SandboxSettings
 
 INPUTS = '/inputs'
 MAX_NAME = 80
-_SHOWN = 80
-"""Characters of the first line of a text that the model is shown."""
+MAX_HEAD = 4000
+"""Characters of the start of a text that the model is shown."""
 
 
 class InputFolder:
@@ -91,11 +92,24 @@ def check_files(files: Sequence[File], *, python: bool) -> None:
 
 
 def describe_file(file: File, path: str) -> str:
-    """Path, type and size of a file, and the first line of a text."""
-    text = f'{path} ({file.media_type}, {len(file.data):,} bytes)'
+    """Path, type and size of a file, and the start of a text."""
+    about = f'{path} ({file.media_type}, {len(file.data):,} bytes)'
+    head = '' if isinstance(file, Image) else text_head(file.data)
+    if not head.strip():
+        return about
+    is_whole = len(head.encode()) == len(file.data)
+    return f'{about}{"" if is_whole else ", the start"}:\n<text>\n{head.rstrip()}\n</text>'
+
+
+def text_head(data: bytes) -> str:
+    """The start of a text, in whole lines if it has several; empty if the data is no text."""
     try:
-        first, _, _ = file.data[:4096].decode().partition('\n')
+        text = codecs.getincrementaldecoder('utf-8')().decode(data[: MAX_HEAD * 4], final=len(data) <= MAX_HEAD * 4)
     except UnicodeDecodeError:
+        return ''
+    if '\0' in text:
+        return ''
+    if len(text) <= MAX_HEAD:
         return text
-    first = first.strip()
-    return f'{text}: {first[:_SHOWN]}{"…" if len(first) > _SHOWN else ""}' if first.isprintable() and first else text
+    head, newline, _ = text[:MAX_HEAD].rpartition('\n')
+    return f'{head}{newline}' or text[:MAX_HEAD]

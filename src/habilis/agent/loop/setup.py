@@ -13,7 +13,7 @@ from habilis.agent.context.prompt import PromptParts, packages_rule, preview, sy
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.checkpoints import Checkpoints
 from habilis.agent.durable.records import Prompt
-from habilis.agent.events import RunResumed, RunStarted
+from habilis.agent.events import FileAttached, RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.code_turn import CodeRunner
 from habilis.agent.loop.components import Components, calling_run, parent_ledgers
@@ -70,7 +70,8 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     try:
         if sandboxes is not None and setup.python:
             check_read_only(sandboxes, setup.tools)
-        started = await _build(setup, inputs, sandboxes)
+        placed = await _place(inputs, sandboxes)
+        started = await _build(setup, inputs, sandboxes, placed)
     except BaseException:
         if sandboxes is not None:
             await sandboxes.close()
@@ -80,10 +81,14 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
         inputs.ledger.record(reply.model, reply.usage, earlier=True)
     is_resumed = recorder is not None and (recorder.resumes or recorder.is_replaying)
     started.events.emit((RunResumed if is_resumed else RunStarted)(task=inputs.spec.task, model=inputs.model))
+    for file, path in placed if not is_resumed else ():
+        started.events.emit(FileAttached(name=file.name, bytes=len(file.data), path=path))
     return started
 
 
-async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None) -> StartedRun:
+async def _build(
+    setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, placed: Sequence[tuple[File, str]]
+) -> StartedRun:
     """The run and its components. The order matters: the prompt describes the tools and the variables."""
     spec, parent = inputs.spec, calling_run.get()
     events = Dispatcher(spec.hooks, run=spec.run_id, agent=setup.name, parent=parent.id if parent else '')
@@ -132,7 +137,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
             spec.task,
             described,
             gone=code.gone if code else (),
-            files=await _place(inputs, sandboxes),
+            files=[describe_file(file, path) for file, path in placed],
         ),
         images,
         memory=spec.memory,
@@ -282,14 +287,14 @@ def _expects_code(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | N
     return bool(spec.variables) or has_files or has_workspace or has_tools
 
 
-async def _place(inputs: RunInputs, sandboxes: Sandboxes | None) -> list[str]:
-    """Put the files of the conversation into the sandbox, and describe those of this task."""
+async def _place(inputs: RunInputs, sandboxes: Sandboxes | None) -> list[tuple[File, str]]:
+    """Put the files of the conversation into the sandbox. Returns those of this task, with their paths inside."""
     if sandboxes is None:
         return []
     for file in inputs.start.files:
         await sandboxes.add_file(file)
     placed = [(file, await sandboxes.add_file(file)) for file in inputs.spec.attached]
-    return [describe_file(file, path) for file, path in placed if path]
+    return [(file, path) for file, path in placed if path]
 
 
 def _describe(variable: Variable, values: Mapping[str, object]) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import os
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
@@ -10,12 +11,13 @@ import typer
 
 from habilis.agent.contract import Result
 from habilis.assistant import Mode
+from habilis.assistant.attachments import AttachmentError, attach
 from habilis.assistant.records import Recorded
-from habilis.cli.chat.attachments import attach
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.session import ChatSession
+from habilis.cli.chat.sharing import choose_share, with_share
 from habilis.cli.main import describe_error
 from habilis.cli.memory.embedders import choose_embedder
 from habilis.cli.printing import Page
@@ -38,11 +40,19 @@ class ChatApp:
     """The chat of one user, until they leave."""
 
     def __init__(
-        self, front: FrontEnd, request: CommandRequest, *, resume: str | None = None, mode: Mode | None = None
+        self,
+        front: FrontEnd,
+        request: CommandRequest,
+        *,
+        resume: str | None = None,
+        mode: Mode | None = None,
+        may_share: bool = True,
     ) -> None:
+        """`may_share`: whether to share this folder as the user says, if the request names no workspace."""
         self._front = front
         self._mode: Mode | None = mode
         self._request = request
+        self._may_share = may_share
         self._resume = resume
         """The conversation to resume; empty for the newest one of this folder."""
 
@@ -83,6 +93,8 @@ class ChatApp:
                     recorded = await recorded_chat(store, settings.user or '', self._resume)
                     request = with_recorded_options(request, recorded)
                     settings = request.load_settings()
+                elif self._may_share and request.workspace is None and self._front.is_present:
+                    request = with_share(request, await choose_share(self._front, os.getcwd()))
                 tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
                 chat = ChatSession(
                     self._front, request, settings, memory=memory, store=store, tools=tools, mode=self._mode
@@ -90,7 +102,7 @@ class ChatApp:
                 with self._front.working('starting'):
                     await chat.open(self._say)
                 self._front.describe(chat.place)
-                if tasks := await memory.tasks():
+                if tasks := await chat.session.memory.tasks():
                     self._say('open tasks:')
                     print_tasks(tasks[:MAX_TASKS])
                 try:
@@ -106,7 +118,11 @@ class ChatApp:
     async def _answer(self, chat: ChatSession, message: str) -> None:
         session = chat.session
         with self._front.working('starting'):
-            found = attach(message, sees_images=session.model.traits.images)
+            try:
+                found = await asyncio.to_thread(attach, message, sees_images=session.model.traits.images)
+            except AttachmentError:
+                self._front.put_back(message)
+                raise
             result = await session.send(message, files=found.files, attached=found.text)
         self._report(chat, result)
         await self._offer_plan(chat, result)

@@ -60,6 +60,9 @@ def chat(
     sandbox_url: backend_options.Url = None,
     allow_weak: backend_options.AllowWeak = False,
     workspace: options.Workspace = None,
+    no_workspace: Annotated[
+        bool, typer.Option('--no-workspace', help='Share no folder, and do not ask about this one.')
+    ] = False,
     create: options.Create = False,
     checkpoints: options.Checkpoints = False,
     mode: Annotated[
@@ -91,6 +94,9 @@ def chat(
         msg = 'name a model of this server with --model'
         raise typer.BadParameter(msg, param_hint='--base-url')
     workspace = options.existing_folder(workspace, create=create)
+    if workspace is not None and no_workspace:
+        msg = 'leave out --workspace or --no-workspace'
+        raise typer.BadParameter(msg, param_hint='--no-workspace')
     if checkpoints and workspace is None and not resume:
         msg = 'give the folder whose files are stored with --workspace DIR'
         raise typer.BadParameter(msg, param_hint='--checkpoints')
@@ -121,8 +127,9 @@ def chat(
         async with front.opened():
             with front.working('starting'):
                 app_class = await asyncio.to_thread(_load)
+            wanted = (session or NEWEST) if resume else None
             chosen = None if mode is None else mode.value
-            code = await app_class(front, request(), resume=(session or NEWEST) if resume else None, mode=chosen).run()
+            code = await app_class(front, request(), resume=wanted, mode=chosen, may_share=not no_workspace).run()
         _end_soon(code)
         return code
 

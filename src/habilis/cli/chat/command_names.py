@@ -24,11 +24,17 @@ COMMANDS: Mapping[str, SlashCommand] = {
         '/mode [ask | edits | plan | all]', 'what may be changed without a question', ('ask', 'edits', 'plan', 'all')
     ),
     '/plan': SlashCommand('/plan [TASK]', 'look and plan first, change nothing until the plan is accepted'),
+    '/share': SlashCommand(
+        '/share [read | write | no | forget]',
+        'show how this folder is shared with the code, or change it for this chat and later ones',
+        ('read', 'write', 'no', 'forget'),
+    ),
+    '/packages': SlashCommand('/packages [NAME …]', 'show the packages that code can import, or add some'),
     '/tools': SlashCommand('/tools', 'the functions that the code can call'),
     '/memory': SlashCommand(
-        '/memory [list | search WORDS | why | forget ID]',
-        'facts; search; what the last message got from memory',
-        ('list', 'search', 'why', 'forget'),
+        '/memory [list | search WORDS | why | forget ID | scope folder | scope all]',
+        'facts; search; what the last message got from memory; of this folder or of all',
+        ('list', 'search', 'why', 'forget', 'scope'),
     ),
     '/tasks': SlashCommand('/tasks [all]', 'open tasks', ('all',)),
     '/runs': SlashCommand('/runs', 'the recorded turns of this chat'),

@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.assistant import Mode
 from habilis.assistant.records import TurnNote
+from habilis.assistant.shared_folders import is_share, remember_share
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
 from habilis.cli.chat.session import ChatSession, with_model
+from habilis.cli.chat.sharing import shared_folder, with_share
 from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
 from habilis.cli.printing import Page, format_time, print_table
+from habilis.cli.run.request import CommandRequest
 from habilis.cli.runs.list import list_row
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.cli.terminal_user import YES
@@ -48,6 +52,8 @@ class Commands:
             '/sandbox': self._sandbox,
             '/mode': self._mode,
             '/plan': self._plan,
+            '/share': self._share,
+            '/packages': self._packages,
             '/tools': self._tools,
             '/memory': self._memory,
             '/tasks': self._tasks,
@@ -94,7 +100,33 @@ class Commands:
         if name not in sandbox_names():
             msg = f'no such sandbox: {one_line(name, 40)}; known: {", ".join(sandbox_names())}'
             raise CommandError(msg)
-        await chat.switch(chat.request, chat.settings.model_copy(update={'sandbox': name}), _say)
+        await self._change(replace(chat.request, settings={**chat.request.settings, 'sandbox': name}))
+
+    async def _change(self, request: CommandRequest) -> None:
+        """Go on with other options, in the sandbox that they need."""
+        await self._chat.switch(request, request.load_settings(), _say)
+
+    async def _share(self, how: str) -> None:
+        folder = os.getcwd()
+        if how == 'forget':
+            remember_share(folder, None)
+            _say('the next chat in this folder asks again')
+        elif is_share(how):
+            await self._change(with_share(self._chat.request, how))
+            remember_share(folder, how)
+        elif how:
+            msg = f'write {COMMANDS["/share"].usage}'
+            raise CommandError(msg)
+        _say(shared_folder(self._chat.request))
+
+    async def _packages(self, names: str) -> None:
+        chat = self._chat
+        given = [*chat.request.packages, *names.replace(',', ' ').split()]
+        if not names:
+            _say(f'{", ".join(given) or "only the standard library"}; /packages NAME adds one')
+            return
+        await self._change(replace(chat.request, packages=list(dict.fromkeys(given))))
+        _say(f'code can import {", ".join(chat.request.packages)} from the next message on')
 
     async def _mode(self, name: str) -> None:
         if name:
@@ -132,6 +164,9 @@ class Commands:
                 print_hits(hits) if hits else _say('nothing found')
             case 'why':
                 self._why()
+            case 'scope' if more in ('', 'folder', 'all'):
+                memory.sees_all = more == 'all' or (memory.sees_all and not more)
+                _say('memory and tasks: of all folders' if memory.sees_all else f'memory and tasks: {memory.project}')
             case 'forget' if more:
                 await self._forget(more)
             case _:

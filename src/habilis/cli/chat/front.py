@@ -32,6 +32,10 @@ class FrontEnd(Protocol):
         """The next message; None when the user leaves."""
         ...
 
+    def put_back(self, message: str) -> None:
+        """Let the user change a message that was not sent."""
+        ...
+
     async def ask(self, question: str) -> str | None:
         """Ask in the middle of a turn: the last line of the question is the prompt. None: no answer."""
         ...
@@ -93,6 +97,9 @@ class PlainFront:
             if not line.endswith('\\'):
                 return None if (text + line).strip() in LEAVING else text + line
             text += f'{line[:-1]}\n'
+
+    def put_back(self, message: str) -> None:
+        """Nothing: the terminal still shows it."""
 
     async def ask(self, question: str) -> str | None:
         """Ask on stdout, if a person is there."""

@@ -126,6 +126,13 @@ class LivePrompt:
             self._waiting.remove(text)
         return text
 
+    def put_back(self, message: str) -> None:
+        """Let the user change a message that was not sent, unless another one is being typed."""
+        buffer = self._session.default_buffer
+        if not buffer.text:
+            buffer.text = message
+            buffer.cursor_position = len(message)
+
     async def ask(self, question: str) -> str | None:
         """Print the question, and let its last line be the prompt until it is answered. What was typed stays."""
         above, _, mark = question.rpartition('\n')

@@ -39,6 +39,7 @@ def with_recorded_options(request: CommandRequest, recorded: Recorded) -> Comman
         known,
         overrides=request.overrides if request.model else known.overrides,
         backend=request.backend if request.backend.given or request.settings.get('sandbox') else known.backend,
+        read_only=known.read_only and request.workspace is None,
         checkpoints=request.checkpoints or known.checkpoints,
         delegate=request.delegate or known.delegate,
         tools=request.tools or known.tools,

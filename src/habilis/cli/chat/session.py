@@ -4,9 +4,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from habilis._version import __version__
 from habilis.agent.options import WorkOptions
 from habilis.assistant import Mode, Session
+from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
+from habilis.cli.chat.sharing import shared_folder
 from habilis.cli.chat.view import ChatView
 from habilis.cli.model_choice import ModelRequest, Say, choose_model
 from habilis.cli.program import AnyTool
@@ -41,7 +44,7 @@ class ChatSession:
         self._store = store
         self._model: Model | None = None
         self._session: Session | None = None
-        self._view = ChatView(front, lambda: self.request.workspace)
+        self._view = ChatView(front, lambda: None if self.request.read_only else self.request.workspace)
 
     @property
     def session(self) -> Session:
@@ -51,18 +54,32 @@ class ChatSession:
 
     @property
     def place(self) -> str:
-        """Model and sandbox in one line."""
-        folder = f' · {os.path.relpath(self.request.workspace)}' if self.request.workspace else ''
+        """Model, sandbox and shared folder in one line."""
+        folder = f' · {shared_folder(self.request)}' if self.request.workspace else ''
         return f'{self.session.model.name} · {self.settings.sandbox}{folder}'
+
+    @property
+    def title(self) -> str:
+        """The first line of the chat."""
+        return f'Habilis {__version__} · {shared_folder(self.request)} · {self.session.model.name} · /help'
 
     async def open(self, say: Say) -> None:
         """Load the model, and be ready for a turn."""
         self.settings, model, options = await self._choose(self.request, self.settings, say)
         self._model = model
         self._session = Session(
-            model, memory=self._memory, journal=self._store, view=self._view, mode=self._mode, **options
+            model,
+            memory=self._memory,
+            journal=self._store,
+            project=project_of(os.getcwd()),
+            view=self._view,
+            mode=self._mode,
+            **options,
         )
         await self._session.open()
+        if self.front.is_present:
+            say(self.title)
+        self._view.show_instructions(self._session.instructions)
         self._note_options()
 
     async def switch(self, request: CommandRequest, settings: Settings, say: Say) -> None:
@@ -73,6 +90,7 @@ class ChatSession:
         if before is not None and before is not model:
             await before.close()
         self.request, self.settings = request, settings
+        self._view.show_instructions(self.session.instructions)
         self._note_options()
 
     async def _choose(

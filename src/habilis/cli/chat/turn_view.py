@@ -25,7 +25,7 @@ class TurnView:
         """Show an event."""
         self._status(event)
         if isinstance(event, CellFinished):
-            show_cell(event, self._view, sys.stdout, self._folder)
+            show_cell(event, self._view, sys.stdout, self._folder, add='/packages')
         elif not _is_noise(event):
             self._view(event)
 

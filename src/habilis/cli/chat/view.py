@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from habilis.agent.contract import Waiting
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.assistant import SessionEvent, TurnAbandoned, TurnEnded, TurnStarted
+from habilis.assistant.project_instructions import InstructionFile
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.turn_view import TurnView
 from habilis.cli.pictures import picture_folder
@@ -24,6 +25,9 @@ class ChatView(TerminalUser):
         self._view: TurnView | None = None
         """Of the turn under way."""
 
+        self._instructions: Sequence[InstructionFile] = ()
+        """What was shown last."""
+
         self._working = contextlib.ExitStack()
         self._loop = asyncio.get_running_loop()
         self._one = threading.Lock()
@@ -33,6 +37,7 @@ class ChatView(TerminalUser):
         """Show an event."""
         match event:
             case TurnStarted():
+                self.show_instructions(self._instructions if event.instructions is None else event.instructions)
                 self._working.enter_context(self._front.working('starting'))
                 self._view = TurnView(picture_folder(self._workspace(), event.run))
             case TurnEnded():
@@ -43,6 +48,12 @@ class ChatView(TerminalUser):
                 self._view(event)
             case _:
                 pass
+
+    def show_instructions(self, files: Sequence[InstructionFile]) -> None:
+        """Say which instructions of the project count, if that is new."""
+        if files != self._instructions:
+            print(f'instructions: {", ".join(map(str, files)) or "none any more"}', flush=True)
+        self._instructions = files
 
     def _end(self, event: TurnEnded) -> None:
         view, self._view = self._view, None

@@ -6,6 +6,7 @@ from typing import Any
 from habilis.agent.agent import Agent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.options import AnyTool, WorkOptions
+from habilis.assistant.project_instructions import ProjectInstructions
 from habilis.cli.options import NATIVE_CHOICE
 from habilis.cli.run.request import DEFAULT_LIBRARY, CommandRequest
 from habilis.core.settings import Settings
@@ -40,7 +41,14 @@ def make_agent(
 ) -> Agent:
     """An agent with the options of a request. `more`: further arguments of `Agent`."""
     options: dict[str, Any] = {**agent_options(request, settings), **more}
+    if request.workspace is not None:
+        options['instructions'] = project_instructions(request.workspace, model).text
     return Agent[Any](model, tools=tools, hooks=hooks, approve=approve, **options)
+
+
+def project_instructions(workspace: str, model: Model) -> ProjectInstructions:
+    """The instructions of the project in a workspace."""
+    return ProjectInstructions(workspace, context_tokens=model.traits.context_tokens)
 
 
 def agent_options(request: CommandRequest, settings: Settings) -> WorkOptions:

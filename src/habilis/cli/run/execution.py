@@ -22,7 +22,7 @@ from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.pictures import picture_folder
 from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
-from habilis.cli.run.agent_options import choose_sandbox, make_agent
+from habilis.cli.run.agent_options import choose_sandbox, make_agent, project_instructions
 from habilis.cli.run.request import OUTPUT_TYPES, CommandRequest
 from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunDisplay
@@ -175,6 +175,10 @@ class Execution:
         return (self._watch, self.view) if agent is self._agent else ()
 
     def _make_agent(self, model: Model, output_type: object) -> Agent:
+        workspace = self._request.workspace
+        if workspace is not None and not self._request.spec.is_resumption:
+            for file in project_instructions(workspace, model).files():
+                self._say(f'instructions: {file}')
         return make_agent(
             self._request,
             self._settings,

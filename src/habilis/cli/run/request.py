@@ -87,6 +87,9 @@ class CommandRequest:
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     backend: BackendOptions = field(default_factory=BackendOptions)
     workspace: str | None = None
+    read_only: bool = False
+    """Whether the code may only read the workspace."""
+
     checkpoints: bool = False
     """Store the files of the workspace after each step."""
 
@@ -124,6 +127,8 @@ class CommandRequest:
             settings['packages'] = [os.path.abspath(name) if os.path.exists(name) else name for name in self.packages]
         if self.network:
             settings['network'] = list(self.network)
+        if self.read_only:
+            settings['read_only'] = True
         return settings
 
     @property
@@ -179,6 +184,7 @@ class CommandRequest:
             settings={**settings, **_given(overrides.get('settings', {}))},
             backend=BackendOptions(**backend) if is_trusted else BackendOptions(),
             workspace=workspace,
+            read_only=known.get('read_only') is True and not overrides.get('workspace'),
             checkpoints=known.get('checkpoints') is True and is_trusted,
             delegate=known.get('delegate') is True,
             tools=None if tools is None else ToolNames(**tools),
@@ -205,8 +211,6 @@ class CommandRequest:
             if is_new:
                 self.backend.check(settings.sandbox)
             self.backend.settings_for(settings.sandbox)
-        if self.packages and 'sandbox' not in settings.model_fields_set:
-            return settings.model_copy(update={'sandbox': 'auto'})
         return settings
 
 

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from habilis.core.errors import ModelNotFound, SettingsError
 from habilis.core.folders import cache_folder
+from habilis.core.previews import format_size
 from habilis.core.similar_names import similar_names
 
 DEFAULT = 'qwen2.5-coder-1.5b'
@@ -155,13 +156,6 @@ def entry(name: str = '') -> CatalogueEntry:
     near = similar_names(name, known, n=2, cutoff=0.4) or list(known)
     msg = f'the catalogue has no model {name!r}; did you mean {" or ".join(near)}? See `habilis models list`'
     raise ModelNotFound(msg)
-
-
-def format_size(count: int) -> str:
-    """A size for display: 1.1 GB, 491 MB."""
-    if count >= 1_000_000_000:
-        return f'{count / 1e9:.1f} GB'
-    return f'{count / 1e6:.0f} MB' if count >= 1_000_000 else f'{count / 1e3:.1f} kB'
 
 
 @cache

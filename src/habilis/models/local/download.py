@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from habilis.core.errors import DownloadError
+from habilis.core.previews import format_size
 from habilis.models.local import hub, package_registry, store
-from habilis.models.local.catalogue import Artifact, HubSource, RegistrySource, Source, format_size
+from habilis.models.local.catalogue import Artifact, HubSource, RegistrySource, Source
 from habilis.models.local.partial_file import Cancelled, DiskFailed, PartialFile, Progress, SourceFailed
 
 OnMessage = Callable[[str], None]
