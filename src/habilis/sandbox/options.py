@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Literal, TypedDict, cast
+from typing import Literal, TypedDict, cast, get_args
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
@@ -138,6 +138,13 @@ class SandboxOptions:
             workspace=self.workspace.shared() if self.workspace else None,
             network=self.network.copy() if self.network else None,
         )
+
+    def sibling(self, files: SiblingFiles) -> 'SandboxOptions':
+        """The options of a sandbox beside this one, with these files of it."""
+        if files not in get_args(SiblingFiles):
+            msg = f"files must be 'shared', 'read_only' or 'own', not {files!r:.100}"
+            raise SandboxError(msg)
+        return self.shared() if files == 'shared' else self.read_only() if files == 'read_only' else self.separate()
 
     def separate(self) -> 'SandboxOptions':
         """The options of a sandbox with the same settings, whose workspace is a temporary one of its own."""

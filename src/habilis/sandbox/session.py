@@ -5,11 +5,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Self, TypeVar, Unpack, get_args
+from typing import Self, TypeVar, Unpack
 
 from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
-from habilis.core.errors import SandboxError, WorkspaceError
+from habilis.core.errors import WorkspaceError
 from habilis.sandbox import snapshot
 from habilis.sandbox.arguments import check, check_cell
 from habilis.sandbox.backends import backend
@@ -133,11 +133,7 @@ class Sandbox(FileAccess):
 
         Both share the workspace, the new one can only read it, or it gets a temporary one of its own.
         """
-        if files not in get_args(SiblingFiles):
-            msg = f"files must be 'shared', 'read_only' or 'own', not {files!r:.100}"
-            raise SandboxError(msg)
-        made_options = {'shared': self._options.shared, 'read_only': self._options.read_only}
-        options = made_options.get(files, self._options.separate)()
+        options = self._options.sibling(files)
         made = Sandbox(Interpreter(self._interpreter.backend, options), options)
         made.code_rules = self.code_rules
         return await made._started()
