@@ -91,7 +91,7 @@ def test_an_imported_run_gets_no_tools_of_this_machine(place: Place) -> None:
 def test_the_prompt_lists_packages_hosts_and_files(place: Place, package: Path) -> None:
     (place.folder / 'data').mkdir()
     (place.folder / 'data' / 'sales\x1b.csv').write_text('a,b\n')
-    model = script(place.folder, 'Fine.')
+    model = script(place.folder, 'Fine.', 'Fine.')
     options = ('--packages', 'lib/greetings', '--network', 'example.test', '-w', 'data', '--run-id', 'run-1')
     assert habilis('run', 'Do it', '-q', '-m', model, *options).returncode == 0
     shown = json.loads(habilis('runs', 'export', 'run-1', '--format', 'jsonl').stdout.splitlines()[0])
@@ -110,7 +110,7 @@ def test_network_and_no_network_exclude_each_other(place: Place) -> None:
 
 def test_a_workspace_that_does_not_exist_is_refused_with_the_nearest_name(place: Place) -> None:
     (place.folder / 'data').mkdir()
-    model = script(place.folder, 'Fine.')
+    model = script(place.folder, 'Fine.', 'Fine.')
     done = habilis('run', 'Do it', '-m', model, '-w', 'dta')
     assert (done.returncode, done.stdout) == (2, '')
     assert 'there is no folder dta; did you mean data? Use --create to make it' in ' '.join(done.stderr.split())
