@@ -45,6 +45,18 @@ ESCAPE_SECONDS = 0.3
 _STYLE = Style.from_dict({'place': 'ansibrightblack', 'queued': 'ansibrightblack', 'mark': 'bold'})
 
 
+class _WholeLines(StdoutProxy):
+    """Prints above the prompt once a line is complete: the prompt would be drawn over one that is not."""
+
+    def flush(self) -> None:
+        """Nothing: a complete line is on its way, and the rest of it is still to come."""
+
+    def close(self) -> None:
+        """Print the last line as well."""
+        super().flush()
+        super().close()
+
+
 class LivePrompt:
     """Reads messages while a turn is under way, too: they wait for their turn."""
 
@@ -82,7 +94,7 @@ class LivePrompt:
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Show the prompt until this ends."""
-        proxy = StdoutProxy(sleep_between_writes=REPAINT_SECONDS, raw=True)
+        proxy = _WholeLines(sleep_between_writes=REPAINT_SECONDS, raw=True)
         keyboard = self._session.app.input
         # In cooked mode, which printing above the prompt would switch to, an Enter that is typed arrives as Ctrl-J.
         setattr(keyboard, 'cooked_mode', contextlib.nullcontext)  # noqa: B010 - a method
