@@ -70,8 +70,9 @@ class Terminal:
         os.close(slave)
         self.shown = ''
         self._decoder = getincrementaldecoder('utf-8')('replace')
-        self._written = ''
-        self._columns = columns
+        self._screen = Screen(columns=columns, height=ROWS)
+        self._unread = ''
+        """What is not on the screen yet."""
 
     def type(self, text: str) -> None:
         """Press keys."""
@@ -95,7 +96,7 @@ class Terminal:
         except OSError:  # the other side is closed
             return False
         text = self._decoder.decode(data)
-        self._written += text
+        self._unread += text
         self.shown += text.replace('\r\n', '\n')
         return bool(data)
 
@@ -108,9 +109,15 @@ class Terminal:
     @property
     def rows(self) -> list[str]:
         """The rows of the screen, also those that have scrolled away."""
-        screen = Screen(columns=self._columns, height=ROWS)
-        screen.feed(self._written)
-        return screen.lines
+        self._unread = self._screen.feed(self._unread)
+        return self._screen.lines
+
+    def wait_for_row(self, text: str, *, seconds: float = PATIENCE) -> None:
+        """Wait until a row of the screen has this text."""
+        end = time.monotonic() + seconds
+        while not any(text in row for row in self.rows):
+            if time.monotonic() > end or not self._read(end - time.monotonic()):
+                raise AssertionError('\n'.join([f'{text!r} is in none of these rows:', *self.rows]))
 
     def exit_code(self) -> int:
         """How it has ended; waits for that."""

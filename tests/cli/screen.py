@@ -6,6 +6,7 @@ from collections.abc import Callable
 _CONTROL = re.compile(
     r'\x1b\[(?P<mode>\?)?(?P<numbers>[\d;]*)(?P<name>[A-Za-z])|(?P<char>[\x00-\x1a])|(?P<text>[^\x00-\x1f]+)'
 )
+MAX_SEQUENCE = 20
 
 
 class Screen:
@@ -21,12 +22,14 @@ class Screen:
         """All rows, also those that have scrolled away."""
         return [''.join(row).rstrip() for row in self._rows]
 
-    def feed(self, text: str) -> None:
-        """Write what a program has written."""
+    def feed(self, text: str) -> str:
+        """Write what a program has written. Returns what is the start of a sequence, to be continued."""
         position = 0
         while position < len(text):
             found = _CONTROL.match(text, position)
-            assert found, repr(text[position : position + 20])
+            if found is None and len(text) - position < MAX_SEQUENCE:
+                break
+            assert found, repr(text[position : position + MAX_SEQUENCE])
             position = found.end()
             if found['text']:
                 self._put(found['text'])
@@ -35,6 +38,7 @@ class Screen:
             elif not found['mode'] and found['name'] not in 'mhl':
                 numbers = [int(number) for number in found['numbers'].split(';') if number]
                 self._moves[found['name']](self, *numbers)
+        return text[position:]
 
     def _put(self, text: str) -> None:
         for char in text:

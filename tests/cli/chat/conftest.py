@@ -1,12 +1,14 @@
 """Fixtures of the chat."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 from habilis.core.folders import cache_folder
 from tests.cli.chat.people import Chats
+from tests.models.protocol_server import ProtocolServer
 from tests.place import Place
 
 
@@ -17,6 +19,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     here = Place(tmp_path, monkeypatch)
     monkeypatch.setenv('HABILIS_CACHE', os.fspath(cache))
     return here
+
+
+@pytest.fixture
+def server() -> Generator[ProtocolServer]:
+    """A model server."""
+    with ProtocolServer() as running:
+        yield running
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ class Person:
     def __init__(self, *messages: str | Callable[[], Any], answers: Sequence[str | None] = ()) -> None:
         self.is_present = True
         self.on_stop: Callable[[], bool] = lambda: False
+        self.on_message: Callable[[str], bool] = lambda message: False
         self.questions: list[str] = []
         self.places: list[str] = []
         self.messages = list(messages)
@@ -74,7 +75,11 @@ class Chats:
         async def choose(*_: object) -> ScriptedModel:
             return self.model
 
+        async def usable(*_: object) -> None:
+            return None
+
         monkeypatch.setattr(chat_session, 'choose_model', choose)
+        monkeypatch.setattr(chat_session, 'why_unusable', usable)
 
     async def chat(
         self, person: Person, replies: Sequence[Scripted] | Script, *, resume: str | None = None, **options: Any

@@ -5,9 +5,11 @@ import signal
 
 import pytest
 
-from tests.cli.chat import code, script
+from habilis.core.folders import data_folder
+from tests.cli.chat import code, script, streamed
 from tests.cli.png_file import png
 from tests.cli.process import habilis, on_terminal
+from tests.models.protocol_server import Answer, ProtocolServer
 from tests.place import Place
 
 WAITS_ONCE = """\
@@ -118,3 +120,54 @@ def test_a_conversation_is_named_only_to_resume_it() -> None:
     done = habilis('chat', 'monday')
     assert done.returncode == 2
     assert 'habilis chat --resume monday' in done.stderr
+
+
+def test_a_chat_is_resumed_in_a_shell_that_does_not_know_its_server_and_offers_other_models_where_it_is_gone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    with ProtocolServer() as server:
+        server.will_answer(streamed('Hello.'), streamed('Hello again.'))
+        settings = {'HABILIS_BASE_URL': server.base_url('openai'), 'HABILIS_API_KEY': 'a-secret-key'}
+        assert 'Hello.' in habilis('chat', '--model', 'tiny', stdin='hi\n', env=settings).stdout
+        assert b'a-secret-key' not in b''.join(file.read_bytes() for file in data_folder().rglob('*.*'))
+        assert 'Hello again.' in habilis('chat', '--resume', stdin='hi\n').stdout
+    place.project(f'[models.other]\nmodel = "{script(place.folder, "Here I am.")}"\n')
+    with on_terminal('chat', '--resume') as terminal:
+        terminal.wait_for('does not answer')
+        terminal.wait_for('alias of the settings')
+        terminal.wait_for_row('which one? [1]')
+        terminal.type('\r')
+        terminal.wait_for('scripted:')
+        terminal.type('And you?\r')
+        terminal.wait_for('Here I am.')
+
+
+def test_commands_that_look_and_quit_do_not_wait_for_a_turn_that_hangs_and_another_model_takes_over_after_it(
+    server: ProtocolServer, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    server.will_answer(Answer(silent_before=True), Answer(silent_before=True))
+    place.project(f'[models.other]\nmodel = "{script(place.folder, "Here I am.")}"\n')
+    with on_terminal('chat', '--model', 'tiny', '--base-url', server.base_url('openai')) as terminal:
+        terminal.wait_for('>')
+        terminal.type('hi\r')
+        terminal.wait_for_row('waiting for the model')
+        terminal.type('/model\r')
+        terminal.wait_for_row('alias of the settings')
+        terminal.type('/model nobody\r')
+        terminal.wait_for_row('error: no such model')
+        terminal.type('/model other\r')
+        terminal.wait_for_row('other takes over after this turn')
+        terminal.type('\x1b')
+        terminal.wait_for_row('now scripted:')
+        terminal.type('Are you there?\r')
+        terminal.wait_for_row('Here I am.')
+    with on_terminal('chat', '--model', 'tiny', '--base-url', server.base_url('openai')) as terminal:
+        terminal.wait_for('>')
+        terminal.type('hi\r')
+        terminal.wait_for_row('waiting for the model')
+        terminal.type('What comes later.\r/quit\r')
+        terminal.wait_for('habilis chat --resume')
+        assert terminal.exit_code() == 0
+    assert len(server.requests) == 2

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import typer
 
 from habilis.memory import Memory
 from tests.cli.chat import code
@@ -140,25 +139,18 @@ async def test_words_of_the_user_that_read_like_the_memory_stay_theirs(chats: Ch
 
 
 async def test_another_model_and_sandbox_continue_with_the_same_chat(chats: Chats, capsys: Capture) -> None:
-    person = Person('Set x.', '/model', '/model other', '/sandbox', '/sandbox nowhere', '/sandbox remote', 'And?')
+    person = Person('Set x.', '/model', '/model vllm:other', '/sandbox', '/sandbox nowhere', '/sandbox remote', 'And?')
     await chats.chat(person, [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)')])
     assert ('assistant', '2') in await turns()
     shown = capsys.readouterr().out
     assert 'scripted:script; /model NAME takes another' in shown
+    assert 'now scripted:script' in shown
     assert 'error: no such sandbox: nowhere; known: ' in shown
     assert 'error: the sandbox remote needs the address of its server: add --sandbox-url http' in shown
 
 
-async def test_a_model_that_is_not_known_leaves_the_chat_as_it_was(
-    chats: Chats, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    async def refuse(*_: object) -> None:
-        raise typer.BadParameter('no such model', param_hint='--model')
-
-    person = Person(
-        lambda: monkeypatch.setattr('habilis.cli.chat.session.choose_model', refuse), '/model nonsense', 'Hi.'
-    )
-    await chats.chat(person, ['Hello.'])
+async def test_a_model_that_is_not_known_leaves_the_chat_as_it_was(chats: Chats, capsys: Capture) -> None:
+    await chats.chat(Person('/model nonsense', 'Hi.'), ['Hello.'])
     shown = capsys.readouterr().out
-    assert 'error: no such model\n' in shown
+    assert "error: no such model or alias: 'nonsense'" in shown
     assert 'Hello.' in shown

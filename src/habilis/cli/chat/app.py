@@ -10,6 +10,7 @@ import typer
 from habilis.agent.contract import Result
 from habilis.assistant.records import Recorded
 from habilis.cli.chat.attachments import attach
+from habilis.cli.chat.command_names import is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
@@ -42,23 +43,30 @@ class ChatApp:
 
         self._turn: asyncio.Task[Any] | None = None
         self._failed = False
+        self._commands: Commands | None = None
+        self._at_once: set[asyncio.Task[None]] = set()
+        """Commands that do not wait for the turn under way."""
+
         front.on_stop = self._stop
+        front.on_message = self._take_at_once
 
     async def run(self) -> int:
         """Chat until the user leaves. Returns the exit code: 1 if a turn failed and nobody was there to see it."""
         async with self._opened() as (chat, recorded):
-            commands = Commands(chat)
+            commands = self._commands = Commands(chat)
             if recorded is not None:
                 await self._go_on(chat, recorded)
             while (message := await self._front.read()) is not None:
                 if not message.strip():
                     continue
                 self._front.echo(message)
-                if _is_command(message):
+                if is_command(message):
                     await self._do(chat, commands.run(message))
                     self._front.describe(chat.place)
                 else:
                     await self._do(chat, self._answer(chat, message))
+                    await self._do(chat, commands.settle())
+                    self._front.describe(chat.place)
             self._say_goodbye(chat)
         return 1 if self._failed and not self._front.is_present else 0
 
@@ -88,6 +96,8 @@ class ChatApp:
                 try:
                     yield chat, recorded
                 finally:
+                    for task in self._at_once:
+                        task.cancel()
                     await chat.close()
         finally:
             warming.cancel()
@@ -139,6 +149,23 @@ class ChatApp:
         elif (error := turn.exception()) is not None:
             self._failed = True
             self._say_error(error)
+            if isinstance(error, ModelError) and self._front.is_present and chat.session.unfinished is not None:
+                self._say('the chat goes on; send the message again (Up, Enter) to go on where it stopped')
+
+    def _take_at_once(self, message: str) -> bool:
+        """Do a command that need not wait for the turn under way."""
+        if self._commands is None or self._turn is None or not is_command(message) or waits_for_turn(message):
+            return False
+        self._front.echo(message)
+        task = asyncio.ensure_future(self._commands.run(message))
+        self._at_once.add(task)
+        task.add_done_callback(self._end_at_once)
+        return True
+
+    def _end_at_once(self, task: asyncio.Task[None]) -> None:
+        self._at_once.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._say_error(error)
 
     def _stop(self) -> bool:
         return self._turn is not None and self._turn.cancel()
@@ -170,13 +197,6 @@ class ChatApp:
             raise error
         text = error.message if isinstance(error, typer.BadParameter) else describe_error(error)
         Page().text(f'error: {text}', 'red')
-        if isinstance(error, ModelError) and self._front.is_present:
-            self._say('the chat goes on; send the message again (Up, Enter) to go on where it stopped')
-
-
-def _is_command(message: str) -> bool:
-    """Whether a message is a slash command, and not a text that starts with a path."""
-    return message.startswith('/') and '\n' not in message and '/' not in message.split(maxsplit=1)[0][1:]
 
 
 async def _warm_up(embedder: Embedder | None) -> None:

@@ -11,7 +11,9 @@ from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
 from habilis.cli.chat.session import ChatSession, with_model
 from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
+from habilis.cli.model_choice import usable_models
 from habilis.cli.printing import Page, format_time, print_table
+from habilis.cli.run.request import CommandRequest
 from habilis.cli.runs.list import list_row
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.cli.terminal_user import YES
@@ -33,6 +35,9 @@ class Commands:
     def __init__(self, chat: ChatSession) -> None:
         self._chat = chat
         self._session = chat.session
+        self._next: CommandRequest | None = None
+        """With the model that takes over after the turn under way."""
+
         self._handlers: Mapping[str, Callable[[str], Awaitable[None]]] = {
             '/help': self._help,
             '/model': self._model,
@@ -71,9 +76,26 @@ class Commands:
     async def _model(self, name: str) -> None:
         chat = self._chat
         if not name:
-            _say(f'{self._session.model.name}; /model NAME takes another, `habilis models list` lists some')
+            _say(f'{self._session.model.name}; /model NAME takes another:')
+            print_table(('MODEL', 'WHY'), await usable_models(chat.settings), flexible=('WHY',))
             return
-        await chat.switch(with_model(chat.request, name), chat.settings, _say)
+        wanted = with_model(chat.request, name)
+        await chat.check(wanted)
+        if self._session.is_busy:
+            self._next = wanted
+            _say(f'{name} takes over after this turn (Esc stops it)')
+        else:
+            await self._take(wanted)
+
+    async def _take(self, wanted: CommandRequest) -> None:
+        self._next = None
+        await self._chat.switch(wanted, self._chat.settings, _say)
+        _say(f'now {self._session.model.name}')
+
+    async def settle(self) -> None:
+        """Do what was asked for during the turn that has ended. Raises `HabilisError`."""
+        if self._next is not None:
+            await self._take(self._next)
 
     async def _sandbox(self, name: str) -> None:
         chat = self._chat

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from habilis.cli.line_reader import LineReader
 
-LEAVING = frozenset({'q', '/q', '/quit', '/exit'})
+LEAVING = frozenset({'q', 'exit', 'quit', '/q', '/quit', '/exit'})
 PROMPT = '> '
 HOW_TO_LEAVE = 'To leave: q, /quit or Ctrl-D.'
 
@@ -23,6 +23,9 @@ class FrontEnd(Protocol):
 
     on_stop: Callable[[], bool]
     """Called when the user wants to stop the turn under way. False if there is none."""
+
+    on_message: Callable[[str], bool]
+    """Called with a message when it is sent. True if it is dealt with at once; else `read` returns it in its turn."""
 
     def opened(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Be ready to read and to write."""
@@ -59,6 +62,7 @@ class PlainFront:
     def __init__(self) -> None:
         self.is_present = sys.stdin.isatty()
         self.on_stop: Callable[[], bool] = lambda: False
+        self.on_message: Callable[[str], bool] = lambda message: False
         self._place = ''
         self._lines = LineReader()
         self._stopped = threading.Event()

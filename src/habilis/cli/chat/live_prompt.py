@@ -63,6 +63,7 @@ class LivePrompt:
     def __init__(self, *, history: Path | None, input: Input | None = None, output: Output | None = None) -> None:
         self.is_present = True
         self.on_stop: Callable[[], bool] = lambda: False
+        self.on_message: Callable[[str], bool] = lambda message: False
         self._messages: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting: list[str] = []
         self._place = ''
@@ -117,7 +118,8 @@ class LivePrompt:
             return
         except EOFError:
             pass
-        self.on_stop()
+        if self.on_stop():  # whoever leaves in the middle of a turn does not wait for what was to follow it
+            self._messages = asyncio.Queue()
         self._messages.put_nowait(None)
 
     def _send(self, buffer: Buffer) -> None:
@@ -127,7 +129,7 @@ class LivePrompt:
             self._session.app.exit(exception=EOFError())
             return
         buffer.reset(append_to_history=True)
-        if text.strip():
+        if text.strip() and not self.on_message(text):
             self._waiting.append(text)
             self._messages.put_nowait(text)
 

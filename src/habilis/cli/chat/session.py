@@ -8,14 +8,17 @@ from habilis.agent.options import WorkOptions
 from habilis.assistant import Session
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.view import ChatView
-from habilis.cli.model_choice import ModelRequest, Say, choose_model
+from habilis.cli.model_choice import ModelRequest, Say, choose_model, usable_models, why_unusable
+from habilis.cli.printing import print_table
 from habilis.cli.program import AnyTool
 from habilis.cli.run.agent_options import agent_options, choose_sandbox
 from habilis.cli.run.request import CommandRequest
+from habilis.core.errors import ModelError, ModelUnavailable
 from habilis.core.settings import Settings
 from habilis.journal import Store
 from habilis.memory import Memory
 from habilis.models.contract import Model
+from habilis.models.registry import Registry
 
 
 class ChatSession:
@@ -55,11 +58,36 @@ class ChatSession:
 
     async def open(self, say: Say) -> None:
         """Load the model, and be ready for a turn."""
+        if self.request.model_is_recorded and self.front.is_present:
+            self.request = await self._with_present_model(say)
         self.settings, model, options = await self._choose(self.request, self.settings, say)
         self._model = model
         self._session = Session(model, memory=self._memory, journal=self._store, view=self._view, **options)
         await self._session.open()
         self._note_options()
+
+    async def _with_present_model(self, say: Say) -> CommandRequest:
+        """The request of a recorded chat; if its model is gone, with another one that the user chooses."""
+        try:
+            await self.check(self.request)
+        except ModelError as error:
+            models = await usable_models(self.settings)
+            if not models:
+                raise
+            say(str(error))
+            numbered = [(str(number), *model) for number, model in enumerate(models, 1)]
+            print_table(('', 'MODEL', 'WHY'), numbered, flexible=('WHY',))
+            answer = (await self.front.ask('Go on with which one? [1] ') or '1').strip()
+            chosen = models[int(answer) - 1][0] if answer in map(str, range(1, len(models) + 1)) else answer
+            return with_model(self.request, chosen)
+        return self.request
+
+    async def check(self, request: CommandRequest) -> None:
+        """Raise `ModelError` if the model of a request is not known, or cannot answer now."""
+        if request.model is not None:
+            why = await why_unusable(Registry(self.settings).get(request.model, request.overrides))
+            if why is not None:
+                raise ModelUnavailable(why)
 
     async def switch(self, request: CommandRequest, settings: Settings, say: Say) -> None:
         """Go on with other options. Raises `HabilisError`, and goes on as before."""
@@ -87,8 +115,7 @@ class ChatSession:
 
     def _note_options(self) -> None:
         """Record the options with each turn, to resume the chat without repeating them."""
-        name = self.request.model or self.settings.model or self.session.model.name
-        self.session.meta = self.request.to_meta(name)
+        self.session.meta = self.request.to_meta(self.session.model, self.settings)
 
     async def close(self) -> None:
         """Free the sandbox and the model."""
