@@ -116,10 +116,25 @@ def test_a_pipe_is_answered_line_by_line(place: Place) -> None:
     assert 'never' not in done.stdout
 
 
-def test_a_conversation_is_named_only_to_resume_it() -> None:
-    done = habilis('chat', 'monday')
-    assert done.returncode == 2
-    assert 'habilis chat --resume monday' in done.stderr
+def test_options_a_message_and_a_pipe_without_a_command_are_what_was_meant(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    place.environment(HABILIS_MODEL=script(place.folder, *['It is 4.'] * 4))
+    assert 'It is 4.' in habilis(stdin='hi\n').stdout
+    assert habilis('what is 2+2').stdout == 'It is 4.\n'
+    with on_terminal('what is 2+2', '-w', '.') as terminal:
+        terminal.wait_for_row('> what is 2+2')
+        terminal.wait_for_row('It is 4.')
+        terminal.wait_for_row('wasm · .')
+        terminal.type('exit\r')
+        assert terminal.exit_code() == 0
+    with on_terminal('-r') as terminal:
+        terminal.wait_for_row('user: what is 2+2')
+        terminal.type('q\r')
+        assert terminal.exit_code() == 0
+    assert 'what is 2+2' in habilis('sessions', 'show', 'last').stdout
+    assert 'did you mean' in habilis('rnus').stderr.lower()
 
 
 def test_a_chat_is_resumed_in_a_shell_that_does_not_know_its_server_and_offers_other_models_where_it_is_gone(
@@ -170,4 +185,4 @@ def test_commands_that_look_and_quit_do_not_wait_for_a_turn_that_hangs_and_anoth
         terminal.type('What comes later.\r/quit\r')
         terminal.wait_for('habilis chat --resume')
         assert terminal.exit_code() == 0
-    assert len(server.requests) == 2
+    assert not any('What comes later' in str(request.json) for request in server.requests)

@@ -56,12 +56,11 @@ def test_a_step_that_is_not_there_is_refused(place: Place, at: str) -> None:
     assert len(listed()) == 1
 
 
-def test_a_fork_needs_a_place(place: Place) -> None:
+def test_a_fork_without_a_place_repeats_the_last_step(place: Place) -> None:
     run = make(place)
-    assert runs('fork', run).returncode == 2
+    script(place.folder, *('x' * 1, 'x'), code('final_answer(x - 2)'))
+    assert runs('fork', 'last', '-q').stdout == '40\n'
     assert runs('fork', run, '--at', '1', '--before', '2').returncode == 2
-    assert runs('fork', run, '--before', '99').returncode == 1
-    assert runs('fork', run, '--before', '0').returncode == 1
 
 
 def test_a_damaged_run_is_forked_before_the_damage(place: Place) -> None:

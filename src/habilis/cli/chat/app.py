@@ -50,23 +50,23 @@ class ChatApp:
         front.on_stop = self._stop
         front.on_message = self._take_at_once
 
-    async def run(self) -> int:
-        """Chat until the user leaves. Returns the exit code: 1 if a turn failed and nobody was there to see it."""
+    async def run(self, message: str | None = '') -> int:
+        """Chat until the user leaves, with this message first.
+
+        Returns the exit code: 1 if a turn failed and nobody was there to see it.
+        """
         async with self._opened() as (chat, recorded):
             commands = self._commands = Commands(chat)
             if recorded is not None:
                 await self._go_on(chat, recorded)
-            while (message := await self._front.read()) is not None:
-                if not message.strip():
-                    continue
-                self._front.echo(message)
-                if is_command(message):
-                    await self._do(chat, commands.run(message))
-                    self._front.describe(chat.place)
-                else:
-                    await self._do(chat, self._answer(chat, message))
+            while message is not None:
+                if message.strip():
+                    self._front.echo(message)
+                    is_turn = not is_command(message)
+                    await self._do(chat, self._answer(chat, message) if is_turn else commands.run(message))
                     await self._do(chat, commands.settle())
                     self._front.describe(chat.place)
+                message = await self._front.read()
             self._say_goodbye(chat)
         return 1 if self._failed and not self._front.is_present else 0
 

@@ -26,6 +26,7 @@ Type /help in the chat for its commands and keys. q, /quit or Ctrl-D leaves.
 \b
 Examples:
   habilis chat
+  habilis chat "What is in this folder?" --workspace .
   habilis chat --model ollama:qwen3 --workspace . --checkpoints
   habilis chat --resume                    go on with the last chat of this folder
   echo "What is 6 * 7?" | habilis chat
@@ -37,8 +38,11 @@ NEWEST = ''
 
 @app.command(epilog=EPILOG)
 def chat(
-    session: Annotated[
-        str | None, typer.Argument(metavar='ID', help='With --resume: the conversation.', show_default=False)
+    message: Annotated[
+        str | None,
+        typer.Argument(
+            metavar='MESSAGE', help='The first message; with --resume, the id of the chat.', show_default=False
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option('--resume', '-r', help='Go on with a recorded chat (default: the newest of this folder).')
@@ -69,9 +73,6 @@ def chat(
     ] = False,
 ) -> None:
     """Chat with the agent: it answers, runs code, and remembers."""
-    if session is not None and not resume:
-        msg = f'to go on with a recorded chat: habilis chat --resume {session}'
-        raise typer.BadParameter(msg, param_hint='ID')
     if base_url is not None and model is None:
         msg = 'name a model of this server with --model'
         raise typer.BadParameter(msg, param_hint='--base-url')
@@ -106,7 +107,8 @@ def chat(
         async with front.opened():
             with front.working('starting'):
                 app_class = await asyncio.to_thread(_load)
-            code = await app_class(front, request(), resume=(session or NEWEST) if resume else None).run()
+            said = '' if resume else message or ''
+            code = await app_class(front, request(), resume=(message or NEWEST) if resume else None).run(said)
         _end_soon(code)
         return code
 

@@ -277,7 +277,11 @@ def fork(
     run: RunId,
     at: Annotated[
         str | None,
-        typer.Option('--at', metavar='STEP', help='Number of a step as in `show`, or the path of a flow step.'),
+        typer.Option(
+            '--at',
+            metavar='STEP',
+            help='Number of a step as in `show`, or the path of a flow step (default: the last step).',
+        ),
     ] = None,
     before: Annotated[
         int | None,
@@ -301,7 +305,7 @@ def fork(
     user: User = None,
 ) -> None:
     """Copy a run up to a step, and resume the copy. Prints the id of the copy."""
-    if (at is None) == (before is None):
+    if at is not None and before is not None:
         msg = 'give either --at STEP or --before N'
         raise typer.BadParameter(msg, param_hint='--at')
     from habilis.cli.runs.fork import find_fork_point, fork_run
@@ -312,7 +316,7 @@ def fork(
         run=known, journal=journal, user=user, workspace=workspace, app=program, as_json=as_json, quiet=quiet
     )
     if not no_resume:  # before anything is copied
-        given = f' --before {before}' if at is None else f' --at {shlex.quote(at)}'
+        given = f' --before {before}' if before is not None else f' --at {shlex.quote(at)}' if at is not None else ''
         check_resumable(options, read_recorded_run(options), 'fork', given)
     copy = fork_run(known, point, journal=journal, user=user)
     typer.echo(copy, err=not no_resume)
