@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -51,6 +51,12 @@ class Person:
 
     def describe(self, text: str) -> None:
         self.places.append(text)
+
+    def ring(self) -> None:
+        pass
+
+    def offer(self, commands: Mapping[str, str]) -> None:
+        pass
 
     def echo(self, message: str) -> None:
         print(f'> {message}')

@@ -186,3 +186,28 @@ def test_commands_that_look_and_quit_do_not_wait_for_a_turn_that_hangs_and_anoth
         terminal.wait_for('habilis chat --resume')
         assert terminal.exit_code() == 0
     assert not any('What comes later' in str(request.json) for request in server.requests)
+
+
+@pytest.mark.parametrize('columns', [60, 140])
+def test_the_line_above_the_prompt_has_the_context_and_the_time_and_commands_of_the_folder_are_sent(
+    place: Place, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    monkeypatch.setenv('HABILIS_BELL', '0.001')
+    own = place.folder / '.habilis' / 'commands' / 'greet.md'
+    own.parent.mkdir(parents=True)
+    own.write_text('# Greet somebody\nSay hello to $ARGUMENTS.\n')
+    place.environment(HABILIS_MODEL=script(place.folder, 'Hello, Ann.'))
+    with on_terminal('chat', '-w', '.', columns=columns) as terminal:
+        terminal.wait_for_row('scripted:script · wasm · .')
+        terminal.type('/gr')
+        terminal.wait_for_row('Greet somebody')
+        terminal.type('eet Ann\r')
+        terminal.wait_for_row('Hello, Ann.')
+        terminal.wait_for_row('scripted:script · wasm · . · 1% context · ')
+        assert terminal.wait_for('\a')
+        terminal.type('/context\r')
+        terminal.wait_for_row(' of 128,000 tokens (1%)')
+        terminal.type('exit\r')
+        assert terminal.exit_code() == 0
+    assert 'Say hello to Ann.' in habilis('sessions', 'show', 'last').stdout

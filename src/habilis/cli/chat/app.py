@@ -14,6 +14,7 @@ from habilis.cli.chat.command_names import is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
+from habilis.cli.chat.own_commands import summary_of
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.main import describe_error
 from habilis.cli.memory.embedders import choose_embedder
@@ -57,13 +58,13 @@ class ChatApp:
         """
         async with self._opened() as (chat, recorded):
             commands = self._commands = Commands(chat)
+            self._front.offer({name: summary_of(file) for name, file in commands.own.items()})
             if recorded is not None:
                 await self._go_on(chat, recorded)
             while message is not None:
                 if message.strip():
                     self._front.echo(message)
-                    is_turn = not is_command(message)
-                    await self._do(chat, self._answer(chat, message) if is_turn else commands.run(message))
+                    await self._do(chat, self._take(chat, commands, message))
                     await self._do(chat, commands.settle())
                     self._front.describe(chat.place)
                 message = await self._front.read()
@@ -104,6 +105,10 @@ class ChatApp:
             await store.close()
 
     # Turns ------------------------------------------------------------------------------------------------------------
+
+    async def _take(self, chat: ChatSession, commands: Commands, message: str) -> None:
+        said = commands.message_of(message) if is_command(message) else message
+        await (commands.run(message) if said is None else self._answer(chat, said))
 
     async def _answer(self, chat: ChatSession, message: str) -> None:
         session = chat.session
@@ -155,6 +160,8 @@ class ChatApp:
     def _take_at_once(self, message: str) -> bool:
         """Do a command that need not wait for the turn under way."""
         if self._commands is None or self._turn is None or not is_command(message) or waits_for_turn(message):
+            return False
+        if message.split(maxsplit=1)[0] in self._commands.own:
             return False
         self._front.echo(message)
         task = asyncio.ensure_future(self._commands.run(message))

@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/clear': SlashCommand('/clear', 'start a new chat', waits=_always),
     '/save': SlashCommand('/save [FILE]', 'write the chat to a Markdown file'),
     '/cost': SlashCommand('/cost', 'tokens and cost so far'),
+    '/context': SlashCommand('/context', 'how full the context is'),
     '/quit': SlashCommand('/quit', 'leave (also q, exit, Ctrl-D)'),
 }
 

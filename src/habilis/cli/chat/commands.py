@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.assistant.records import TurnNote
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
+from habilis.cli.chat.own_commands import message_of, own_commands, summary_of
 from habilis.cli.chat.session import ChatSession, with_model
 from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
@@ -51,6 +53,7 @@ class Commands:
             '/clear': self._clear,
             '/save': self._save,
             '/cost': self._cost,
+            '/context': self._context,
         }
 
     async def run(self, line: str) -> None:
@@ -64,11 +67,25 @@ class Commands:
             raise CommandError(msg)
         await handler(rest.strip())
 
+    def message_of(self, line: str) -> str | None:
+        """The message of a command of the user; None if a line is none. Raises `HabilisError`."""
+        name, _, rest = line.strip().partition(' ')
+        file = None if name in COMMANDS else self.own.get(name)
+        return None if file is None else message_of(file, rest.strip())
+
+    @property
+    def own(self) -> Mapping[str, Path]:
+        """Commands of the user, in the shared folder."""
+        return own_commands(self._chat.request.workspace)
+
     async def _help(self, _: str) -> None:
         page = Page()
         for command in COMMANDS.values():
             page.line(command.usage, 'bold')
             page.text(command.summary, indent=4)
+        for name, file in self.own.items():
+            page.line(name, 'bold')
+            page.text(summary_of(file), indent=4)
         page.text(KEYS)
 
     # Agent ------------------------------------------------------------------------------------------------------------
@@ -118,6 +135,10 @@ class Commands:
         cost = '' if usage.cost is None else f', {format_cost(usage.cost)}'
         tokens = f'{usage.tokens:,} tokens ({usage.input_tokens:,} in, {usage.output_tokens:,} out)'
         _say(f'{usage.requests} request{"" if usage.requests == 1 else "s"}, {tokens}{cost}')
+
+    async def _context(self, _: str) -> None:
+        size, used = self._session.model.traits.context_tokens, self._chat.context_tokens
+        _say(f'{used:,} of {size:,} tokens ({used / size:.0%}); earlier turns are shortened where it gets full')
 
     # Memory -----------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import Protocol
 
 from habilis.cli.line_reader import LineReader
@@ -53,6 +53,14 @@ class FrontEnd(Protocol):
 
     def echo(self, message: str) -> None:
         """Show the message whose turn starts."""
+        ...
+
+    def ring(self) -> None:
+        """Call the user, who may be looking elsewhere."""
+        ...
+
+    def offer(self, commands: Mapping[str, str]) -> None:
+        """Complete these slash commands as well: their names, with what they do."""
         ...
 
 
@@ -126,3 +134,9 @@ class PlainFront:
 
     def echo(self, message: str) -> None:
         """Nothing: the terminal has shown what was typed."""
+
+    def ring(self) -> None:
+        """Nothing: a pipe has no bell, and a screen reader speaks."""
+
+    def offer(self, commands: Mapping[str, str]) -> None:
+        """Nothing is completed."""

@@ -7,7 +7,7 @@ here and in `completion.py` only.
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,12 +73,13 @@ class LivePrompt:
         self._draft = ''
         """What the user had typed when a question came."""
 
+        self._completer = ChatCompleter()
         self._session: PromptSession[str] = PromptSession(
             self._message,
             multiline=True,
             prompt_continuation='  ',
             history=_open_history(history),
-            completer=ChatCompleter(),
+            completer=self._completer,
             complete_while_typing=Condition(self._may_complete),
             reserve_space_for_menu=MENU_ROWS,
             key_bindings=self._keys(),
@@ -252,6 +253,15 @@ class LivePrompt:
         """Show it dimmed above the line to type in."""
         self._place = text
         self._redraw()
+
+    def ring(self) -> None:
+        """Ring the bell of the terminal."""
+        self._session.app.output.bell()
+        self._session.app.output.flush()
+
+    def offer(self, commands: Mapping[str, str]) -> None:
+        """Complete these slash commands as well."""
+        self._completer.own = commands
 
     def echo(self, message: str) -> None:
         """Print the start of the message, which the prompt has erased."""

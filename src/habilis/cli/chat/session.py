@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.options import WorkOptions
 from habilis.assistant import Session
 from habilis.cli.chat.front import FrontEnd
@@ -42,7 +43,7 @@ class ChatSession:
         self._store = store
         self._model: Model | None = None
         self._session: Session | None = None
-        self._view = ChatView(front, lambda: self.request.workspace)
+        self._view = ChatView(front, lambda: self.request.workspace, bell=settings.bell)
 
     @property
     def session(self) -> Session:
@@ -52,9 +53,23 @@ class ChatSession:
 
     @property
     def place(self) -> str:
-        """Model and sandbox in one line."""
-        folder = f' · {os.path.relpath(self.request.workspace)}' if self.request.workspace else ''
-        return f'{self.session.model.name} · {self.settings.sandbox}{folder}'
+        """One line: model, sandbox, folder; and after a turn, how full the context is, the cost, and the time."""
+        session, view = self.session, self._view
+        parts = [session.model.name, self.settings.sandbox]
+        if self.request.workspace:
+            parts.append(os.path.relpath(self.request.workspace))
+        if self.context_tokens:
+            parts.append(f'{self.context_tokens / session.model.traits.context_tokens:.0%} context')
+        if session.usage.cost:
+            parts.append(format_cost(session.usage.cost))
+        if view.seconds:
+            parts.append(f'{view.seconds:.0f} s')
+        return ' · '.join(parts)
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the last request of this conversation with its reply; 0 if there was none."""
+        return self._view.context_tokens if self.session.is_recorded else 0
 
     async def open(self, say: Say) -> None:
         """Load the model, and be ready for a turn."""

@@ -173,7 +173,7 @@ def _settings(
         'read_only': read_only,
         'packages': words(packages),
         'env': dict(map(_variable, env or [])),
-        'network': words(network),
+        'network': words(network) or None,
     }
 
 
