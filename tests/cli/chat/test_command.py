@@ -130,6 +130,8 @@ def test_options_a_message_and_a_pipe_without_a_command_are_what_was_meant(
         terminal.type('exit\r')
         assert terminal.exit_code() == 0
     with on_terminal('-r') as terminal:
+        terminal.wait_for_row('Which one?')
+        terminal.type('\r')
         terminal.wait_for_row('user: what is 2+2')
         terminal.type('q\r')
         assert terminal.exit_code() == 0
@@ -211,3 +213,23 @@ def test_the_line_above_the_prompt_has_the_context_and_the_time_and_commands_of_
         terminal.type('exit\r')
         assert terminal.exit_code() == 0
     assert 'Say hello to Ann.' in habilis('sessions', 'show', 'last').stdout
+
+
+@pytest.mark.parametrize('columns', [60, 140])
+def test_a_chat_to_resume_is_chosen_from_a_list_by_its_words(
+    place: Place, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    place.environment(HABILIS_MODEL=script(place.folder, 'Fine.'))
+    for message in ('Paint the boat red.', 'Feed the cat.', 'Water the roses.'):
+        habilis('chat', '-w', '.', stdin=f'{message}\n')
+    with on_terminal('--resume', columns=columns) as terminal:
+        terminal.wait_for_row('3  Paint the boat red.')
+        terminal.wait_for_row('Which one?')
+        terminal.type('elephant\r')
+        terminal.wait_for_row('no chat has these words')
+        terminal.type('CAT feed\r')
+        terminal.wait_for_row('user: Feed the cat.')
+        terminal.type('q\r')
+        assert terminal.exit_code() == 0
+    assert 'user: Water the roses.' in habilis('chat', '--resume', stdin='').stdout

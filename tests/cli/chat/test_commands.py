@@ -101,7 +101,7 @@ async def test_a_copy_is_saved_with_the_turns_from_before_it_was_made_also_after
     chats: Chats, place: Place, capsys: Capture
 ) -> None:
     await chats.chat(Person('One.', '/fork', '/save 1.md', 'Two.', '/fork', 'Three.'), ['1', '2', '3'])
-    await chats.chat(Person('/save 2.md'), [], resume='')
+    await chats.chat(Person('/save 2.md', answers=['']), [], resume='')
     said = [Path(place.folder / name).read_text().split('\n\n')[1::2] for name in ('1.md', '2.md')]
     assert [[text.strip() for text in each] for each in said] == [
         ['One.', '1'],

@@ -15,6 +15,7 @@ from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.own_commands import summary_of
+from habilis.cli.chat.picker import pick_chat
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.main import describe_error
 from habilis.cli.memory.embedders import choose_embedder
@@ -83,7 +84,10 @@ class ChatApp:
                 recorded = None
                 request = self._request
                 if self._resume is not None:
-                    recorded = await recorded_chat(store, settings.user or '', self._resume)
+                    wanted = self._resume
+                    if not wanted and self._front.is_present:
+                        wanted = await pick_chat(self._front, store, memory)
+                    recorded = await recorded_chat(store, settings.user or '', wanted)
                     request = with_recorded_options(request, recorded)
                     settings = request.load_settings()
                 tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()

@@ -28,7 +28,7 @@ Examples:
   habilis chat
   habilis chat "What is in this folder?" --workspace .
   habilis chat --model ollama:qwen3 --workspace . --checkpoints
-  habilis chat --resume                    go on with the last chat of this folder
+  habilis chat --resume                    go on with a chat
   echo "What is 6 * 7?" | habilis chat
 """
 
@@ -45,7 +45,7 @@ def chat(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option('--resume', '-r', help='Go on with a recorded chat (default: the newest of this folder).')
+        bool, typer.Option('--resume', '-r', help='Go on with a recorded chat: that of an id, or one of a list.')
     ] = False,
     model: options.ModelName = None,
     sandbox: options.SandboxName = None,

@@ -94,7 +94,8 @@ class Commands:
         chat = self._chat
         if not name:
             _say(f'{self._session.model.name}; /model NAME takes another:')
-            print_table(('MODEL', 'WHY'), await usable_models(chat.settings), flexible=('WHY',))
+            for each, why in await usable_models(chat.settings):
+                Page().text(f'{each} ({why})', indent=2)
             return
         wanted = with_model(chat.request, name)
         await chat.check(wanted)

@@ -10,7 +10,7 @@ from habilis.assistant import Session
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.view import ChatView
 from habilis.cli.model_choice import ModelRequest, Say, choose_model, usable_models, why_unusable
-from habilis.cli.printing import print_table
+from habilis.cli.printing import Page
 from habilis.cli.program import AnyTool
 from habilis.cli.run.agent_options import agent_options, choose_sandbox
 from habilis.cli.run.request import CommandRequest
@@ -90,8 +90,8 @@ class ChatSession:
             if not models:
                 raise
             say(str(error))
-            numbered = [(str(number), *model) for number, model in enumerate(models, 1)]
-            print_table(('', 'MODEL', 'WHY'), numbered, flexible=('WHY',))
+            for number, (name, why) in enumerate(models, 1):
+                Page().text(f'{number}  {name} ({why})')
             answer = (await self.front.ask('Go on with which one? [1] ') or '1').strip()
             chosen = models[int(answer) - 1][0] if answer in map(str, range(1, len(models) + 1)) else answer
             return with_model(self.request, chosen)
