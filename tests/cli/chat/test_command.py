@@ -233,3 +233,22 @@ def test_a_chat_to_resume_is_chosen_from_a_list_by_its_words(
         terminal.type('q\r')
         assert terminal.exit_code() == 0
     assert 'user: Water the roses.' in habilis('chat', '--resume', stdin='').stdout
+
+
+def test_a_turn_with_checkpoints_ends_with_the_files_and_lines_that_it_changed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    (place.folder / 'work').mkdir()
+    (place.folder / 'work' / 'boat.txt').write_text('red\nold\n')
+    paint = "open('boat.txt', 'w').write('blue\\nold\\nfast\\n')\nopen('b.bin', 'wb').write(b'\\0')\nfinal_answer('ok')"
+    place.environment(HABILIS_MODEL=script(place.folder, code(paint), 'Welcome.'))
+    with on_terminal('chat', '-w', 'work', '--checkpoints', columns=80) as terminal:
+        terminal.wait_for('>')
+        terminal.type('Paint it.\r')
+        terminal.wait_for_row('changed 2 files: b.bin binary, boat.txt +2 −1')
+        terminal.type('Thanks.\r')
+        terminal.wait_for_row('Welcome.')
+        terminal.type('q\r')
+        assert terminal.exit_code() == 0
+        assert sum('changed 2 files' in row for row in terminal.read_all()) == 1

@@ -12,6 +12,7 @@ from habilis.assistant.records import Recorded
 from habilis.cli.chat.attachments import attach
 from habilis.cli.chat.command_names import is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
+from habilis.cli.chat.file_changes import changes_of_turn
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.own_commands import summary_of
@@ -119,7 +120,7 @@ class ChatApp:
         with self._front.working('starting'):
             found = attach(message, sees_images=session.model.traits.images)
             result = await session.send(message, files=found.files, attached=found.text)
-        self._report(chat, result)
+        await self._report(chat, result)
 
     async def _go_on(self, chat: ChatSession, recorded: Recorded) -> None:
         """Show where a recorded conversation is, and finish its last turn if it was cut short."""
@@ -135,7 +136,7 @@ class ChatApp:
             self._say(f'the last turn {_CUT_SHORT[recorded.cut_short]}')
 
             async def finish() -> None:
-                self._report(chat, await session.finish())
+                await self._report(chat, await session.finish())
 
             await self._do(chat, finish())
         else:
@@ -181,8 +182,13 @@ class ChatApp:
     def _stop(self) -> bool:
         return self._turn is not None and self._turn.cancel()
 
-    def _report(self, chat: ChatSession, result: Result[Any]) -> None:
+    async def _report(self, chat: ChatSession, result: Result[Any]) -> None:
         """What the view does not say about the end of a turn."""
+        session = chat.session
+        if chat.request.checkpoints and (
+            changes := await changes_of_turn(session.store, result.run_id, session.memory.user)
+        ):
+            self._say(changes)
         if result.ended == 'approval':
             options = chat.request.journal_options
             lines = pending_lines(

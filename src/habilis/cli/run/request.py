@@ -180,7 +180,8 @@ class CommandRequest:
         recorded_model = known.get('model')
         if server and recorded_model not in load_settings().models:
             recorded_model = server['model']
-            model_overrides = Overrides(**{**model_overrides, 'base_url': server.get('base_url')})
+            model_overrides = model_overrides.copy()
+            model_overrides['base_url'] = server.get('base_url')
         tools = cast('dict[str, Any] | None', known.get('tools'))
         backend = cast('dict[str, Any]', known.get('backend') or {})
         is_trusted = overrides.get('trusted', True)
