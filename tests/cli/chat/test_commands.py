@@ -120,6 +120,9 @@ async def test_a_chat_without_a_turn_is_not_offered_to_be_resumed(chats: Chats, 
 async def test_what_a_message_got_from_the_memory_is_no_part_of_its_title(chats: Chats, capsys: Capture) -> None:
     async with Memory() as memory:
         await memory.add_fact('The boat is called Nordlicht')
+    await chats.chat(Person('My boat?'), ['Nice.'])
+    async with Memory() as memory:
+        assert [each.title for each in await memory.sessions()] == ['My boat?']
     await chats.chat(Person('My boat?', '/runs', '/undo'), ['Nice.'])
     shown = capsys.readouterr().out
     assert 'From the memory' in chats.sent(0)[0]
