@@ -1,17 +1,23 @@
 """The real command in a process of its own, with pipes or with a terminal."""
 
 import contextlib
+import fcntl
 import os
 import pty
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Generator, Mapping, Sequence
 
 from tests.cli.nursery import NURSERY
+from tests.cli.screen import Screen
 
 COMMAND = (sys.executable, '-m', 'habilis')
+ROWS = 50
 PATIENCE = 180.0
 """Seconds; the first sandbox of a new version is built first."""
 
@@ -50,6 +56,7 @@ class Terminal:
 
     def __init__(self, *arguments: str, command: Sequence[str] = COMMAND, columns: int = 200) -> None:
         self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', ROWS, columns, 0, 0))
         env = environment({'TERM': 'xterm', 'NO_COLOR': '', 'COLUMNS': str(columns)})
         started = NURSERY.start(arguments, env, [slave] * 3, terminal=True) if command == COMMAND else None
         self.process = started or subprocess.Popen(
@@ -62,6 +69,10 @@ class Terminal:
         )
         os.close(slave)
         self.shown = ''
+        self._decoder = getincrementaldecoder('utf-8')('replace')
+        self._screen = Screen(columns=columns, height=ROWS)
+        self._unread = ''
+        """What is not on the screen yet."""
 
     def type(self, text: str) -> None:
         """Press keys."""
@@ -84,8 +95,29 @@ class Terminal:
             data = os.read(self._master, 65536)
         except OSError:  # the other side is closed
             return False
-        self.shown += data.decode(errors='replace').replace('\r\n', '\n')
+        text = self._decoder.decode(data)
+        self._unread += text
+        self.shown += text.replace('\r\n', '\n')
         return bool(data)
+
+    def read_all(self) -> list[str]:
+        """Read until it has closed the terminal. Returns the rows of the screen."""
+        while self._read(PATIENCE):
+            pass
+        return self.rows
+
+    @property
+    def rows(self) -> list[str]:
+        """The rows of the screen, also those that have scrolled away."""
+        self._unread = self._screen.feed(self._unread)
+        return self._screen.lines
+
+    def wait_for_row(self, text: str, *, seconds: float = PATIENCE) -> None:
+        """Wait until a row of the screen has this text."""
+        end = time.monotonic() + seconds
+        while not any(text in row for row in self.rows):
+            if time.monotonic() > end or not self._read(end - time.monotonic()):
+                raise AssertionError('\n'.join([f'{text!r} is in none of these rows:', *self.rows]))
 
     def exit_code(self) -> int:
         """How it has ended; waits for that."""

@@ -100,7 +100,9 @@ def test_the_installed_command_is_the_same_as_the_module() -> None:
 
 
 def test_without_a_subcommand_there_is_help() -> None:
-    done = habilis()
+    done = subprocess.run(
+        COMMAND, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(), check=False
+    )
     assert done.returncode == 2
     assert 'Usage: habilis' in done.stdout + done.stderr
 

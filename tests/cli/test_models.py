@@ -1,5 +1,6 @@
 """`habilis models`: which model and why, and weights that come and go."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,8 @@ def test_a_key_that_is_set_is_the_reason(bare: Environment) -> None:
     assert 'OPENAI_API_KEY is set' in first
     assert last.startswith('Using openai:')
     assert last.endswith(': OPENAI_API_KEY is set.')
+    [found, *_] = json.loads(habilis('models', '--json', env={**bare, 'OPENAI_API_KEY': 'sk-secret'}).stdout)
+    assert (found['ready'], found['why']) == (True, 'OPENAI_API_KEY is set')
     assert 'sk-secret' not in done.stdout
 
 
@@ -116,10 +119,10 @@ def test_a_model_is_installed_found_and_removed(tiny: Environment) -> None:
     assert 'tiny' in habilis('models', 'list', env=tiny).stdout.splitlines()[1]
     again = habilis('models', 'install', 'local:tiny', env=tiny)
     assert (again.returncode, again.stdout) == (0, f'{path}\n')
-    removed = habilis('models', 'remove', 'tiny', env=tiny)
+    removed = habilis('models', 'rm', 'tiny', env=tiny)
     assert (removed.returncode, removed.stdout) == (0, 'removed tiny, freed 1 MB\n')
     assert not path.exists()
-    missing = habilis('models', 'remove', 'tiny', env=tiny)
+    missing = habilis('models', 'rm', 'tiny', env=tiny)
     assert (missing.returncode, missing.stderr) == (1, 'habilis: tiny is not installed\n')
 
 
@@ -130,7 +133,7 @@ def test_the_path_of_a_missing_model_is_a_failure_that_says_what_to_do(bare: Env
     assert done.stderr.count('\n') == 1
 
 
-@pytest.mark.parametrize('command', ['install', 'remove', 'path'])
+@pytest.mark.parametrize('command', ['install', 'rm', 'path'])
 def test_an_unknown_name_is_wrong_usage(bare: Environment, command: str) -> None:
     done = habilis('models', command, 'qwen2.5-coder', env=bare)
     assert done.returncode == 2

@@ -114,7 +114,9 @@ class Session(Closing):
 
         self._ledger = Ledger('chat')
         self._shows: list[Callable[[SessionEvent], None]] = []
-        self._is_busy = False
+        self.is_busy = False
+        """Whether a turn is under way."""
+
         self._running = ''
         """Id of the run of the turn under way."""
 
@@ -366,14 +368,14 @@ class Session(Closing):
     @contextlib.contextmanager
     def _turn(self) -> Generator[None]:
         self._check_idle()
-        self._is_busy = True
+        self.is_busy = True
         try:
             yield
         finally:
-            self._is_busy = False
+            self.is_busy = False
 
     def _check_idle(self) -> None:
-        if self._is_busy:
+        if self.is_busy:
             msg = f'the conversation {self.id!r} is in the middle of a turn: wait for it, or stop it'
             raise RunBusy(msg)
 

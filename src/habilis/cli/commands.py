@@ -8,6 +8,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from habilis.cli.streams import is_piped
+
 COMMANDS = {
     'chat': ('habilis.cli.chat.command', 'Chat with the agent (the default in a terminal).'),
     'run': ('habilis.cli.run.command', 'Run a task: the model writes Python, the sandbox executes it.'),
@@ -24,9 +26,14 @@ COMMANDS = {
 }
 """Name of a subcommand: the module that defines its `app`, and its line in the help."""
 
+OWN_OPTIONS = frozenset({'-h', '--help', '--version', '--install-completion', '--show-completion'})
+"""Options of `habilis` itself. Others without a command are those of the chat."""
+
 EXAMPLES = """\b
 Examples:
   habilis                                  chat
+  habilis "What is in this folder?" -w .   chat, with a first message
+  habilis --resume                         go on with a chat
   habilis run "What is the sum of the first 100 primes?"
   habilis run "Which region sold most?" < sales.csv
   habilis runs list                        list recorded runs
@@ -46,6 +53,10 @@ See 'habilis COMMAND --help' for the options of a command.
 class LazyGroup(TyperGroup):
     """Imports a subcommand when it is called, not when it is listed."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Options of a chat, a message, and nothing at all are for the command that was meant."""
+        return super().parse_args(ctx, args if ctx.resilient_parsing else [*_meant_command(args), *args])
+
     def list_commands(self, ctx: object) -> list[str]:
         """Names of the subcommands, in help order."""
         return list(COMMANDS)
@@ -61,6 +72,19 @@ class LazyGroup(TyperGroup):
         """Write the list of subcommands without importing them."""
         with formatter.section('Commands'):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _meant_command(arguments: list[str]) -> list[str]:
+    """The command of a command line that names none. One word may be a mistyped command."""
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    first = arguments[0] if arguments else ''
+    if not first:
+        return ['chat'] if on_terminal or is_piped() else []
+    if first.startswith('-'):
+        return [] if first in OWN_OPTIONS else ['chat']
+    if any(character.isspace() for character in first):
+        return ['chat'] if on_terminal else ['run']
+    return []
 
 
 app = typer.Typer(
@@ -90,10 +114,8 @@ def habilis(
 ) -> None:
     """An agent that acts by writing Python, and the sandbox that executes it.
 
-    Without a command, in a terminal, it opens a chat.
+    Without a command it opens a chat: with options of it, with a first message, or with messages from a pipe.
     """
     if context.invoked_subcommand is None:
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            app(['chat'], prog_name='habilis')  # exits
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Generator
 from typing import TextIO
 
+from habilis.core.status_line import current_status
+
 REFRESH_SECONDS = 0.2
 LOG_LINES = 10
 """Number of lines printed where there is no terminal."""
@@ -15,10 +17,15 @@ def download_progress(stream: TextIO) -> Generator[Callable[[int, int], None]]:
     """Yields a function that takes the bytes received and the total."""
     last_time, last_part = 0.0, 0
     drawn = False
+    status = current_status()
 
     def show(done: int, total: int) -> None:
         nonlocal last_time, last_part, drawn
-        text = f'habilis: downloading: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB ({done / max(1, total):.0%})'
+        text = f'downloading: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB ({done / max(1, total):.0%})'
+        if status.is_live:
+            status.set_phase(text)
+            return
+        text = f'habilis: {text}'
         if stream.isatty():
             if time.monotonic() - last_time >= REFRESH_SECONDS or done == total:
                 last_time, drawn = time.monotonic(), True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habilis.cli.options import Yes, command_group
+from habilis.cli.options import AsJson, Yes, command_group
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
@@ -37,18 +37,27 @@ OptionalName = Annotated[
 
 
 @app.callback(invoke_without_command=True)
-def models(context: typer.Context) -> None:
+def models(context: typer.Context, as_json: AsJson = False) -> None:
     """Show which model is used; list, install and remove embedded models."""
     if context.invoked_subcommand is None:
-        _show_choices()
+        _show_choices(as_json=as_json)
 
 
 @app.command('list')
-def list_() -> None:
+def list_(as_json: AsJson = False) -> None:
     """List the embedded models."""
+    from habilis.cli.printing import print_json
     from habilis.models.local import catalogue, store
 
     used = _name_in_use()
+    if as_json:
+        rows = [
+            {'name': entry.name, 'bytes': entry.bytes, 'licence': entry.licence, 'is_used': entry.name == used}
+            | {'is_installed': bool(store.installed(entry.name))}
+            for entry in catalogue.entries()
+        ]
+        print_json(rows)
+        return
     _print_table(
         ('NAME', 'SIZE', 'LICENCE', 'INSTALLED', ''),
         [
@@ -81,7 +90,7 @@ def install(
 
 
 @app.command()
-def remove(name: Name) -> None:
+def rm(name: Name) -> None:
     """Delete the weights of a model, and its partial download."""
     from habilis.core.previews import format_size
     from habilis.models.local import store
@@ -170,9 +179,14 @@ def _name_in_use() -> str | None:
     return first.model_name if first.provider == 'local' else None
 
 
-def _show_choices() -> None:
+def _show_choices(*, as_json: bool) -> None:
     """Print the models found; the one in use comes first."""
+    from habilis.cli.printing import print_json
+
     choices = _choices()
+    if as_json:
+        print_json([{'model': each.config.model, 'ready': each.ready, 'why': each.reason} for each in choices])
+        return
     _print_table(
         ('', 'MODEL', 'READY', 'WHY'),
         [

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from habilis.cli.streams import say
 from habilis.core.similar_names import similar_names
@@ -13,9 +14,29 @@ NATIVE_CHOICE = 'sandbox: {}, because the packages need native code'
 """What a command says that chose the backend by the packages."""
 
 
+RARE = 'More'
+"""Heading of the subcommands that are not for every day (`rich_help_panel`)."""
+
+
+class HeadedGroup(TyperGroup):
+    """Lists its subcommands under the headings that they name, also in plain text."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the subcommands, those without a heading first."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        headings = {name: getattr(each, 'rich_help_panel', None) or 'Commands' for name, each in found}
+        width = max(len(name) for name, _ in found)
+        room = formatter.width - width - 6
+        for heading in sorted({*headings.values()}, key=lambda heading: heading != 'Commands'):
+            rows = [(name.ljust(width), each) for name, each in found if each and headings[name] == heading]
+            with formatter.section(heading):
+                formatter.write_dl([(name, each.get_short_help_str(room)) for name, each in rows])
+
+
 def command_group(help: str, epilog: str | None = None, *, no_args_is_help: bool = True) -> typer.Typer:
     """A command with subcommands, in plain text like all commands."""
     return typer.Typer(
+        cls=HeadedGroup,
         help=help,
         epilog=epilog,
         no_args_is_help=no_args_is_help,

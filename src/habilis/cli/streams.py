@@ -5,6 +5,7 @@ A broken stdout loses the answer, so it ends the command. A broken stderr only l
 
 import io
 import os
+import stat
 import sys
 from typing import Never, Self, TextIO
 
@@ -112,3 +113,12 @@ def _raise_lost(error: OSError) -> Never:
         raise error
     msg = f'cannot write to stdout: {error.strerror or error}'
     raise OutputLost(msg) from error
+
+
+def is_piped() -> bool:
+    """Whether stdin is a pipe, a socket or a file. A terminal, `/dev/null` and a closed stdin bring no data."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)

@@ -82,6 +82,7 @@ Temperature = Annotated[float, _Number, Field(ge=0, le=2, allow_inf_nan=False), 
 _SECONDS = (_Number, Field(gt=0, allow_inf_nan=False))
 Seconds = Annotated[float, *_SECONDS, Expects('a number of seconds above 0')]
 RunSeconds = Annotated[float, *_SECONDS, Expects("a number of seconds above 0, or 'off'")]
+Delay = Annotated[float, _Number, Field(ge=0, allow_inf_nan=False), Expects('a number of seconds, 0 or more')]
 Dollars = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False), Expects('a number of US dollars above 0')]
 Retries = Annotated[int, _Number, Field(ge=0, le=100), Expects('a whole number from 0 to 100')]
 Megabytes = Annotated[int, _Number, Field(ge=48, le=4096), Expects('a whole number from 48 to 4096')]
@@ -210,6 +211,9 @@ class Settings(BaseModel):
 
     status: Switch = True
     """Whether `habilis run` and `run_sync` show a status line on a terminal."""
+
+    bell: Delay = 30.0
+    """`habilis chat` rings the bell of the terminal after a turn of so many seconds; 0: never."""
 
     log_level: LogLevels = 'warning'
     debug: Switch = False

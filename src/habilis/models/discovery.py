@@ -116,7 +116,7 @@ async def _candidates(settings: Settings, servers: Sequence[Server]) -> AsyncGen
     registry = Registry(settings)
     if settings.model:
         config = registry.get(settings.model)
-        missing = _missing_requirement(config)
+        missing = missing_requirement(config)
         reason = f'it is set {_origin(settings, "model")}'
         yield Choice(
             config=config, reason=f'{reason}, but {missing}' if missing else reason, ready=not missing, named=True
@@ -136,7 +136,7 @@ def _origin(settings: Settings, name: str) -> str:
     return where.get(settings.origin(name), 'in habilis.toml')
 
 
-def _missing_requirement(config: ModelConfig) -> str | None:
+def missing_requirement(config: ModelConfig) -> str | None:
     """What the model still needs, as text for the user; None if it is ready as far as known."""
     name = resolve_name(config)
     if name.provider == 'scripted':

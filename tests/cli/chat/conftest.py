@@ -1,6 +1,7 @@
 """Fixtures of the chat."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from habilis.assistant.shared_folders import remember_share
 from habilis.core.folders import cache_folder
 from tests.cli.chat.people import Chats
+from tests.models.protocol_server import ProtocolServer
 from tests.place import Place
 
 
@@ -19,6 +21,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv('HABILIS_CACHE', os.fspath(cache))
     remember_share(here.folder, 'no')
     return here
+
+
+@pytest.fixture
+def server() -> Generator[ProtocolServer]:
+    """A model server."""
+    with ProtocolServer() as running:
+        yield running
 
 
 @pytest.fixture

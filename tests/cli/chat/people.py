@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ class Person:
     def __init__(self, *messages: str | Callable[[], Any], answers: Sequence[str | None] = ()) -> None:
         self.is_present = True
         self.on_stop: Callable[[], bool] = lambda: False
+        self.on_message: Callable[[str], bool] = lambda message: False
         self.questions: list[str] = []
         self.places: list[str] = []
         self.kept: list[str] = []
@@ -56,6 +57,12 @@ class Person:
     def describe(self, text: str) -> None:
         self.places.append(text)
 
+    def ring(self) -> None:
+        pass
+
+    def offer(self, commands: Mapping[str, str]) -> None:
+        pass
+
     def echo(self, message: str) -> None:
         print(f'> {message}')
 
@@ -79,7 +86,11 @@ class Chats:
         async def choose(*_: object) -> ScriptedModel:
             return self.model
 
+        async def usable(*_: object) -> None:
+            return None
+
         monkeypatch.setattr(chat_session, 'choose_model', choose)
+        monkeypatch.setattr(chat_session, 'why_unusable', usable)
 
     async def chat(
         self,

@@ -262,7 +262,7 @@ async def test_the_newest_chat_of_the_folder_is_resumed_with_its_variables(
     await chats.chat(Person('Elsewhere.', answers=['n']), ['Yes.'])
     monkeypatch.chdir(place.folder)
     capsys.readouterr()
-    await chats.chat(Person('One more?'), [code('final_answer(x + 1)')], resume='')
+    await chats.chat(Person('One more?', answers=['']), [code('final_answer(x + 1)')], resume='')
     shown = capsys.readouterr().out
     assert 'user: Set x.\nassistant: 41\n' in shown
     assert '\n42\n' in shown

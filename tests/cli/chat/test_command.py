@@ -5,9 +5,11 @@ import signal
 
 import pytest
 
-from tests.cli.chat import code, script
+from habilis.core.folders import data_folder
+from tests.cli.chat import code, script, streamed
 from tests.cli.png_file import png
 from tests.cli.process import habilis, on_terminal
+from tests.models.protocol_server import Answer, ProtocolServer
 from tests.place import Place
 
 WAITS_ONCE = """\
@@ -114,7 +116,139 @@ def test_a_pipe_is_answered_line_by_line(place: Place) -> None:
     assert 'never' not in done.stdout
 
 
-def test_a_conversation_is_named_only_to_resume_it() -> None:
-    done = habilis('chat', 'monday')
-    assert done.returncode == 2
-    assert 'habilis chat --resume monday' in done.stderr
+def test_options_a_message_and_a_pipe_without_a_command_are_what_was_meant(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    place.environment(HABILIS_MODEL=script(place.folder, *['It is 4.'] * 4))
+    assert 'It is 4.' in habilis(stdin='hi\n').stdout
+    assert habilis('what is 2+2').stdout == 'It is 4.\n'
+    with on_terminal('what is 2+2', '-w', '.') as terminal:
+        terminal.wait_for_row('> what is 2+2')
+        terminal.wait_for_row('It is 4.')
+        terminal.wait_for_row('wasm · .')
+        terminal.type('exit\r')
+        assert terminal.exit_code() == 0
+    with on_terminal('-r') as terminal:
+        terminal.wait_for_row('Which one?')
+        terminal.type('\r')
+        terminal.wait_for_row('user: what is 2+2')
+        terminal.type('q\r')
+        assert terminal.exit_code() == 0
+    assert 'what is 2+2' in habilis('sessions', 'show', 'last').stdout
+    assert 'did you mean' in habilis('rnus').stderr.lower()
+
+
+def test_a_chat_is_resumed_in_a_shell_that_does_not_know_its_server_and_offers_other_models_where_it_is_gone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    with ProtocolServer() as server:
+        server.will_answer(streamed('Hello.'), streamed('Hello again.'))
+        settings = {'HABILIS_BASE_URL': server.base_url('openai'), 'HABILIS_API_KEY': 'a-secret-key'}
+        assert 'Hello.' in habilis('chat', '--model', 'tiny', stdin='hi\n', env=settings).stdout
+        assert b'a-secret-key' not in b''.join(file.read_bytes() for file in data_folder().rglob('*.*'))
+        assert 'Hello again.' in habilis('chat', '--resume', stdin='hi\n').stdout
+    place.project(f'[models.other]\nmodel = "{script(place.folder, "Here I am.")}"\n')
+    with on_terminal('chat', '--resume') as terminal:
+        terminal.wait_for('does not answer')
+        terminal.wait_for('alias of the settings')
+        terminal.wait_for_row('which one? [1]')
+        terminal.type('\r')
+        terminal.wait_for('scripted:')
+        terminal.type('And you?\r')
+        terminal.wait_for('Here I am.')
+
+
+def test_commands_that_look_and_quit_do_not_wait_for_a_turn_that_hangs_and_another_model_takes_over_after_it(
+    server: ProtocolServer, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    server.will_answer(Answer(silent_before=True), Answer(silent_before=True))
+    place.project(f'[models.other]\nmodel = "{script(place.folder, "Here I am.")}"\n')
+    with on_terminal('chat', '--model', 'tiny', '--base-url', server.base_url('openai')) as terminal:
+        terminal.wait_for('>')
+        terminal.type('hi\r')
+        terminal.wait_for_row('waiting for the model')
+        terminal.type('/model\r')
+        terminal.wait_for_row('alias of the settings')
+        terminal.type('/model nobody\r')
+        terminal.wait_for_row('error: no such model')
+        terminal.type('/model other\r')
+        terminal.wait_for_row('other takes over after this turn')
+        terminal.type('\x1b')
+        terminal.wait_for_row('now scripted:')
+        terminal.type('Are you there?\r')
+        terminal.wait_for_row('Here I am.')
+    with on_terminal('chat', '--model', 'tiny', '--base-url', server.base_url('openai')) as terminal:
+        terminal.wait_for('>')
+        terminal.type('hi\r')
+        terminal.wait_for_row('waiting for the model')
+        terminal.type('What comes later.\r/quit\r')
+        terminal.wait_for('habilis chat --resume')
+        assert terminal.exit_code() == 0
+    assert not any('What comes later' in str(request.json) for request in server.requests)
+
+
+@pytest.mark.parametrize('columns', [60, 140])
+def test_the_line_above_the_prompt_has_the_context_and_the_time_and_commands_of_the_folder_are_sent(
+    place: Place, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    monkeypatch.setenv('HABILIS_BELL', '0.001')
+    own = place.folder / '.habilis' / 'commands' / 'greet.md'
+    own.parent.mkdir(parents=True)
+    own.write_text('# Greet somebody\nSay hello to $ARGUMENTS.\n')
+    place.environment(HABILIS_MODEL=script(place.folder, 'Hello, Ann.'))
+    with on_terminal('chat', '-w', '.', columns=columns) as terminal:
+        terminal.wait_for_row('scripted:script · wasm · .')
+        terminal.type('/gr')
+        terminal.wait_for_row('Greet somebody')
+        terminal.type('eet Ann\r')
+        terminal.wait_for_row('Hello, Ann.')
+        terminal.wait_for_row('scripted:script · wasm · . · 1% context · ')
+        assert terminal.wait_for('\a')
+        terminal.type('/context\r')
+        terminal.wait_for_row(' of 128,000 tokens (1%)')
+        terminal.type('exit\r')
+        assert terminal.exit_code() == 0
+    assert 'Say hello to Ann.' in habilis('sessions', 'show', 'last').stdout
+
+
+@pytest.mark.parametrize('columns', [60, 140])
+def test_a_chat_to_resume_is_chosen_from_a_list_by_its_words(
+    place: Place, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    place.environment(HABILIS_MODEL=script(place.folder, 'Fine.'))
+    for message in ('Paint the boat red.', 'Feed the cat.', 'Water the roses.'):
+        habilis('chat', '-w', '.', stdin=f'{message}\n')
+    with on_terminal('--resume', columns=columns) as terminal:
+        terminal.wait_for_row('3  Paint the boat red.')
+        terminal.wait_for_row('Which one?')
+        terminal.type('elephant\r')
+        terminal.wait_for_row('no chat has these words')
+        terminal.type('CAT feed\r')
+        terminal.wait_for_row('user: Feed the cat.')
+        terminal.type('q\r')
+        assert terminal.exit_code() == 0
+    assert 'user: Water the roses.' in habilis('chat', '--resume', stdin='').stdout
+
+
+def test_a_turn_with_checkpoints_ends_with_the_files_and_lines_that_it_changed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    (place.folder / 'work').mkdir()
+    (place.folder / 'work' / 'boat.txt').write_text('red\nold\n')
+    paint = "open('boat.txt', 'w').write('blue\\nold\\nfast\\n')\nopen('b.bin', 'wb').write(b'\\0')\nfinal_answer('ok')"
+    place.environment(HABILIS_MODEL=script(place.folder, code(paint), 'Welcome.'))
+    with on_terminal('chat', '-w', 'work', '--checkpoints', columns=80) as terminal:
+        terminal.wait_for('>')
+        terminal.type('Paint it.\r')
+        terminal.wait_for_row('changed 2 files: b.bin binary, boat.txt +2 −1')
+        terminal.type('Thanks.\r')
+        terminal.wait_for_row('Welcome.')
+        terminal.type('q\r')
+        assert terminal.exit_code() == 0
+        assert sum('changed 2 files' in row for row in terminal.read_all()) == 1

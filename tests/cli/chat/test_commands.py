@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from habilis.memory import Memory
 from tests.cli.chat import code
@@ -117,7 +116,7 @@ async def test_a_copy_is_saved_with_the_turns_from_before_it_was_made_also_after
     chats: Chats, place: Place, capsys: Capture
 ) -> None:
     await chats.chat(Person('One.', '/fork', '/save 1.md', 'Two.', '/fork', 'Three.'), ['1', '2', '3'])
-    await chats.chat(Person('/save 2.md'), [], resume='')
+    await chats.chat(Person('/save 2.md', answers=['']), [], resume='')
     said = [Path(place.folder / name).read_text().split('\n\n')[1::2] for name in ('1.md', '2.md')]
     assert [[text.strip() for text in each] for each in said] == [
         ['One.', '1'],
@@ -136,6 +135,9 @@ async def test_a_chat_without_a_turn_is_not_offered_to_be_resumed(chats: Chats, 
 async def test_what_a_message_got_from_the_memory_is_no_part_of_its_title(chats: Chats, capsys: Capture) -> None:
     async with Memory() as memory:
         await memory.add_fact('The boat is called Nordlicht')
+    await chats.chat(Person('My boat?'), ['Nice.'])
+    async with Memory() as memory:
+        assert [each.title for each in await memory.sessions()] == ['My boat?']
     await chats.chat(Person('My boat?', '/runs', '/undo'), ['Nice.'])
     shown = capsys.readouterr().out
     assert 'From the memory' in chats.sent(0)[0]
@@ -155,27 +157,20 @@ async def test_words_of_the_user_that_read_like_the_memory_stay_theirs(chats: Ch
 
 
 async def test_another_model_and_sandbox_continue_with_the_same_chat(chats: Chats, capsys: Capture) -> None:
-    person = Person('Set x.', '/model', '/model other', '/sandbox', '/sandbox nowhere', '/sandbox remote', 'And?')
+    person = Person('Set x.', '/model', '/model vllm:other', '/sandbox', '/sandbox nowhere', '/sandbox remote', 'And?')
     await chats.chat(person, [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)')])
     assert ('assistant', '2') in await turns()
     shown = capsys.readouterr().out
     assert 'scripted:script; /model NAME takes another' in shown
+    assert 'now scripted:script' in shown
     assert 'error: no such sandbox: nowhere; known: ' in shown
     assert 'error: the sandbox remote needs the address of its server: add --sandbox-url http' in shown
 
 
-async def test_a_model_that_is_not_known_leaves_the_chat_as_it_was(
-    chats: Chats, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    async def refuse(*_: object) -> None:
-        raise typer.BadParameter('no such model', param_hint='--model')
-
-    person = Person(
-        lambda: monkeypatch.setattr('habilis.cli.chat.session.choose_model', refuse), '/model nonsense', 'Hi.'
-    )
-    await chats.chat(person, ['Hello.'])
+async def test_a_model_that_is_not_known_leaves_the_chat_as_it_was(chats: Chats, capsys: Capture) -> None:
+    await chats.chat(Person('/model nonsense', 'Hi.'), ['Hello.'])
     shown = capsys.readouterr().out
-    assert 'error: no such model\n' in shown
+    assert "error: no such model or alias: 'nonsense'" in shown
     assert 'Hello.' in shown
 
 

@@ -15,6 +15,7 @@ from prompt_toolkit.output import DummyOutput, create_output
 from habilis.cli.chat.completion import ChatCompleter, completes
 from habilis.cli.chat.front import HOW_TO_LEAVE
 from habilis.cli.chat.live_prompt import LivePrompt
+from tests.cli.process import on_terminal
 
 
 @pytest.fixture
@@ -173,3 +174,36 @@ def test_commands_and_files_are_completed(tmp_path: Path, monkeypatch: pytest.Mo
     assert completions('@nowhere/x') == []
     assert completions('hello') == []
     assert [completes(Document(text)) for text in ('/m', 'a @n', 'hello', 'ann@example')] == [True, True, False, False]
+
+
+PRINTS_LINES = """\
+import asyncio
+from rich.console import Console
+from habilis.agent.hooks.console import SafeConsole
+from habilis.cli.chat.live_prompt import LivePrompt
+from tests.cli.process import on_terminal
+
+async def main():
+    prompt = LivePrompt(history=None)
+    async with prompt.opened():
+        with prompt.working('working'):
+            console = SafeConsole(Console(highlight=False))
+            for number in range(10_000):
+                console.write(f'line {number}')
+                if number % 50 == 0:
+                    await asyncio.sleep(0.02)  # the prompt is drawn meanwhile
+                console.write('\\n') if number % 2 else console.new_line()
+                if number % 3 == 0:
+                    print(f'more {number}', end='', flush=True)
+                    print()
+
+asyncio.run(main())
+"""
+
+
+def test_no_line_that_is_written_in_pieces_is_lost_above_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    with on_terminal('-c', PRINTS_LINES, command=(sys.executable,), columns=80) as terminal:
+        shown = [line for line in terminal.read_all() if line.startswith(('line', 'more'))]
+    wanted = [[f'line {number}', *([] if number % 3 else [f'more {number}'])] for number in range(10_000)]
+    assert shown == [line for lines in wanted for line in lines]

@@ -55,7 +55,7 @@ def test_json_names_the_files_and_quiet_is_quiet(place: Place) -> None:
     assert Path(file['path']).parts[-3:] == ('pictures', 'one', 'figure-1.png')
     assert Path(file['path']).read_bytes() == PNG
     assert 'figure' not in done.stderr
-    assert habilis('runs', 'delete', 'one', '--yes').returncode == 0
+    assert habilis('runs', 'rm', 'one', '--yes').returncode == 0
     assert not Path(file['path']).parent.exists()
 
 

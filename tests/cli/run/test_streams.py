@@ -61,7 +61,7 @@ def test_with_stderr_closed_stdout_has_the_result_alone(place: Place) -> None:
         (('demo', '1', '--scripted'), 0),
         (('run',), 2),
         (('runs', 'resume', 'no-such-run'), 1),
-        (('runs', 'delete', 'no-such-run'), 1),
+        (('runs', 'rm', 'no-such-run'), 1),
         (('sandbox', 'repl'), 0),
         (('sandbox', 'run', '-'), 0),
     ],
@@ -77,7 +77,7 @@ def test_with_stdin_closed_a_question_waits_and_a_run_is_not_deleted(place: Plac
     asked = in_a_shell('<&-', 'run', 'Paint it', '-m', model, '--run-id', 'run-1')
     assert (asked.returncode, asked.stdout) == (4, '')
     assert in_a_shell('<&-', 'runs', 'resume', 'run-1').returncode == 4
-    kept = in_a_shell('<&-', 'runs', 'delete', 'run-1')
+    kept = in_a_shell('<&-', 'runs', 'rm', 'run-1')
     assert kept.returncode == 2
     assert 'there is no terminal to confirm' in kept.stderr
 

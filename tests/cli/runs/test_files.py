@@ -58,13 +58,15 @@ def test_files_of_a_run_are_listed_compared_and_restored(place: Place) -> None:
     assert (space / 'a.txt').read_text() == 'work of a person'
 
 
-def test_a_diff_in_a_file_is_a_patch_and_a_run_may_begin_without_checkpoints(place: Place) -> None:
+def test_a_diff_is_a_patch_that_names_binary_files_and_a_run_may_begin_without_checkpoints(
+    place: Place,
+) -> None:
     space = place.folder / 'space'
     space.mkdir()
     (space / 'a').write_bytes(b'one\r\n')
     replies = (
         code('1'),
-        code("for name in 'ab': open(name, 'wb').write(b'\\x0c\\x1b\\r\\0' + name.encode())"),
+        code("open('a', 'wb').write(b'\\x0c\\x1b\\r\\ntwo'); open('b c', 'wb').write(b'\\0' * 2000)"),
         code('final_answer(1)'),
     )
 
@@ -76,9 +78,12 @@ def test_a_diff_in_a_file_is_a_patch_and_a_run_may_begin_without_checkpoints(pla
             await agent.resume('run-1', max_steps=5)
 
     asyncio.run(run())
-    after = {file.name: file.read_bytes() for file in space.iterdir()}
+    after = (space / 'a').read_bytes()
     patch = place.folder / 'patch'
-    patch.write_text(runs('diff', 'run-1').stdout)
+    shown = runs('diff', 'run-1').stdout
+    assert 'binary file b c: 0 -> 2,000 bytes\n' in shown
+    assert 'Binary' not in shown
+    patch.write_text(shown)
     with Path('/dev/full').open('wb') as full:
         lost = subprocess.run([*COMMAND, 'runs', 'diff', 'run-1'], stdout=full, stderr=subprocess.PIPE, check=False)
     assert lost.stderr == b'habilis: cannot write to stdout: No space left on device\n'
@@ -86,7 +91,7 @@ def test_a_diff_in_a_file_is_a_patch_and_a_run_may_begin_without_checkpoints(pla
     assert runs('restore', 'run-1', '--at', '1').returncode == 0
     assert {file.name: file.read_bytes() for file in space.iterdir()} == {'a': b'one\r\n'}
     subprocess.run(['git', 'apply', str(patch)], cwd=space, check=True)
-    assert {file.name: file.read_bytes() for file in space.iterdir()} == after
+    assert {file.name: file.read_bytes() for file in space.iterdir()} == {'a': after}
 
 
 def test_a_wrong_step_and_a_run_without_checkpoints_are_refused(place: Place) -> None:

@@ -56,9 +56,10 @@ def test_a_step_that_is_not_there_is_refused(place: Place, at: str) -> None:
     assert len(listed()) == 1
 
 
-def test_a_fork_needs_a_place(place: Place) -> None:
+def test_a_fork_without_a_place_repeats_the_last_step(place: Place) -> None:
     run = make(place)
-    assert runs('fork', run).returncode == 2
+    script(place.folder, *('x' * 1, 'x'), code('final_answer(x - 2)'))
+    assert runs('fork', 'last', '-q').stdout == '40\n'
     assert runs('fork', run, '--at', '1', '--before', '2').returncode == 2
     assert runs('fork', run, '--before', '99').returncode == 1
     assert runs('fork', run, '--before', '0').returncode == 1
@@ -95,21 +96,21 @@ def test_a_score_becomes_the_reward_and_the_run_stays_as_it_was(place: Place) ->
 
 def test_runs_are_deleted_after_asking(place: Place) -> None:
     run = make(place)
-    refused = runs('delete', run)
+    refused = runs('rm', run)
     assert (refused.returncode, 'use --yes' in ' '.join(refused.stderr.split())) == (2, True)
-    with on_terminal('runs', 'delete', run) as terminal:
+    with on_terminal('runs', 'rm', run) as terminal:
         terminal.wait_for(f'Delete {run} (What is it?) permanently? [y/N]')
         terminal.type('n\n')
         terminal.wait_for('nothing deleted')
         assert terminal.exit_code() == 1
     assert len(listed()) == 1
-    assert runs('delete', run, run, '--yes').stderr == f'habilis: deleted 1 run: {run} (What is it?)\n'
+    assert runs('rm', run, run, '--yes').stderr == f'habilis: deleted 1 run: {run} (What is it?)\n'
     assert listed() == []
 
 
 def test_if_one_is_missing_none_is_deleted(place: Place) -> None:
     run = make(place)
-    done = runs('delete', run, 'run-x', '--yes')
+    done = runs('rm', run, 'run-x', '--yes')
     assert (done.returncode, "no such run: 'run-x'" in done.stderr) == (1, True)
     assert len(listed()) == 1
 

@@ -24,7 +24,7 @@ COMMANDS = [
     ('diff', 'run-x', 'run-y'),
     ('export', 'run-x'),
     ('score', 'run-x', '1'),
-    ('delete', 'run-x', '--yes'),
+    ('rm', 'run-x', '--yes'),
 ]
 
 
@@ -143,7 +143,7 @@ def test_a_journal_that_may_not_be_written_is_named(place: Place) -> None:
     for path in everything:
         path.chmod(0o500 if path.is_dir() else 0o400)
     try:
-        for command in (('delete', run, '--yes'), ('fork', run, '--at', '1', '--no-resume')):
+        for command in (('rm', run, '--yes'), ('fork', run, '--at', '1', '--no-resume')):
             done = _bound(*command)
             assert (done.returncode, done.stdout, 'Traceback' in done.stderr) == (1, '', False)
             assert 'is unavailable' in done.stderr

@@ -71,7 +71,7 @@ def test_runs_of_another_user_are_not_there(place: Place) -> None:
         ('export', run),
         ('export', run, '--format', 'jsonl'),
         ('score', run, '1'),
-        ('delete', run, '--yes'),
+        ('rm', run, '--yes'),
     ]
     for command in commands:
         done = runs(*command, '--user', 'bob')
@@ -245,7 +245,7 @@ def test_follow_ends_with_the_run_and_with_ctrl_c(place: Place) -> None:
         )
         assert follower.stdout
         assert 'opened' in follower.stdout.readline()
-        for refused in (('delete', 'run-loop', '--yes'), ('resume', 'run-loop'), ('score', 'run-loop', '1')):
+        for refused in (('rm', 'run-loop', '--yes'), ('resume', 'run-loop'), ('score', 'run-loop', '1')):
             done = runs(*refused)
             assert (done.returncode, done.stdout) == (1, '')
             assert 'is being executed' in done.stderr

@@ -33,7 +33,7 @@ def test_a_run_is_named_by_any_start_of_its_id_that_no_other_run_has(place: Plac
 def test_the_start_of_several_ids_is_refused_with_their_titles(place: Place) -> None:
     for end in ('1', '2'):
         make(place, options=('--run-id', f'run-ab{end}'), task=f'Task {end}')
-    for command in (('show', 'run-a'), ('delete', 'a', '--yes'), ('resume', 'run-'), ('approve', 'run-ab')):
+    for command in (('show', 'run-a'), ('rm', 'a', '--yes'), ('resume', 'run-'), ('approve', 'run-ab')):
         done = runs(*command)
         assert (done.returncode, done.stdout) == (1, ''), command
         head, *candidates = done.stderr.splitlines()
@@ -51,7 +51,7 @@ def test_last_is_the_newest_run_of_this_user_unless_a_run_has_that_id(place: Pla
     make(place, options=('--run-id', 'last'))
     make(place, options=('--run-id', 'run-3'))
     assert json.loads(runs('show', 'last', '--json').stdout)['run'] == 'last'
-    assert runs('delete', 'last', '--yes').stderr == 'habilis: deleted 1 run: last (What is it?)\n'
+    assert runs('rm', 'last', '--yes').stderr == 'habilis: deleted 1 run: last (What is it?)\n'
     assert json.loads(runs('show', 'last', '--json').stdout)['run'] == 'run-3'
 
 

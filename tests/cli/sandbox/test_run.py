@@ -231,7 +231,7 @@ def test_only_the_environment_that_is_given_is_inside() -> None:
 def test_a_network_is_there_only_if_granted_and_is_that_of_public_hosts() -> None:
     with socket.create_server(('127.0.0.1', 0)) as server:
         code = f'import socket\nsocket.create_connection(("127.0.0.1", {server.getsockname()[1]}))\nprint("connected")'
-        local, none = run(code, '--network'), run(code)
+        local, none = run(code, '--network', '*'), run(code)
     assert [(done.returncode, done.stdout) for done in (local, none)] == [(1, ''), (1, '')]
     assert 'which is not a public address' in local.stderr
     assert 'this sandbox has no network' in none.stderr

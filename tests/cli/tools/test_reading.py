@@ -43,6 +43,20 @@ def test_an_empty_library_says_how_to_fill_it(tmp_path: Path) -> None:
     assert not (tmp_path / 'none').exists()
 
 
+def test_the_library_of_a_new_installation_has_the_tools_that_come_with_habilis(tmp_path: Path) -> None:
+    done = habilis('tools', 'search', '15 percent of 300', env={'HABILIS_DATA': str(tmp_path)})
+    assert (done.returncode, 'percent_of' in done.stdout) == (0, True)
+    assert 'first use: testing' in done.stderr
+    assert 'first use' not in habilis('tools', 'list', env={'HABILIS_DATA': str(tmp_path)}).stderr
+
+
+def test_help_lists_what_is_for_every_day_first() -> None:
+    everyday, heading, more = habilis('tools', '--help').stdout.partition('\nMore:\n')
+    assert heading
+    assert '  search ' in everyday
+    assert '  optimise ' in more
+
+
 def test_the_library_comes_from_the_settings(library: Library, tmp_path: Path) -> None:
     assert 'double' in habilis('tools', 'list', env={'HABILIS_LIBRARY': str(library.folder)}).stdout
     library.folder.rename(tmp_path / 'data')

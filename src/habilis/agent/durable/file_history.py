@@ -167,15 +167,27 @@ class FileHistory:
             target.replace(path, data, files[path].mode)
         return list(files)
 
-    def diff(self, before: str | None, after: str, *, binary: bool = False) -> str:
-        """The unified diff of two states, decoded like a file name; with `binary`, a patch of binary files too."""
-        options = (*_PLAIN_DIFF, '--binary') if binary else _PLAIN_DIFF
-        return os.fsdecode(self._git('diff', *options, before or _EMPTY_TREE, after))
+    def diff(self, before: str | None, after: str) -> str:
+        """The unified diff of two states, decoded like a file name; of a binary file, its name and sizes."""
+        text = os.fsdecode(self._git('diff', *_PLAIN_DIFF, before or _EMPTY_TREE, after))
+        return _BINARY.sub(self._binary_change, text)
+
+    def _binary_change(self, found: re.Match[str]) -> str:
+        names = found[1]  # `a/NAME b/NAME`, perhaps in quotes
+        name = names[: len(names) // 2].strip('"').removeprefix('a/')
+        before, after = (0 if not id.strip('0') else int(self._git('cat-file', '-s', id)) for id in found.groups()[1:])
+        return f'binary file {name}: {before:,} -> {after:,} bytes\n'
 
     def changes(self, before: str | None, after: str) -> list[tuple[str, str]]:
         """What is new (`A`), changed (`M`) and gone (`D`) between two states: letters with paths."""
         fields = self._git('diff', *_PLAIN_DIFF, '--name-status', '-z', before or _EMPTY_TREE, after).split(b'\0')
         return [(kind.decode(), os.fsdecode(path)) for kind, path in zip(fields[:-1:2], fields[1::2], strict=True)]
+
+    def line_counts(self, before: str | None, after: str) -> list[tuple[str, str, str]]:
+        """Paths of what has changed between two states, with the lines added and removed; `-` in binary files."""
+        found = os.fsdecode(self._git('diff', *_PLAIN_DIFF, '--numstat', '-z', before or _EMPTY_TREE, after))
+        rows = (row.split('\t', 2) for row in found.split('\0') if row)
+        return [(path, added, removed) for added, removed, path in rows]
 
     def has(self, commit: str) -> bool:
         """Whether the state is stored here."""
@@ -379,6 +391,9 @@ class FileHistory:
 
 
 NO_GIT = 'checkpoints of files need the command git: install git'
+_BINARY = re.compile(
+    r'^diff --git (.*)\n(?:(?!diff --git).*\n)*?index (\w+)\.\.(\w+).*\nBinary files .* differ\n', re.MULTILINE
+)
 _PLAIN_DIFF = ('--no-color', '--no-ext-diff', '--no-textconv', '--no-renames')
 
 

@@ -28,13 +28,13 @@ _HIGHLIGHTER = Syntax('', 'python', theme='ansi_dark', background_color='default
 
 @dataclass(frozen=True)
 class _Raw:
-    """Literal text: no markup, no wrapping, no newline added."""
+    """Pieces of literal text with their styles: no markup, no wrapping, no newline added."""
 
-    text: str
-    style: str
+    pieces: Sequence[tuple[str, str]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Segment(_encodable(self.text, console), console.get_style(self.style) if self.style else None)
+        for text, style in self.pieces:
+            yield Segment(_encodable(text, console), console.get_style(style) if style else None)
 
 
 @dataclass(frozen=True)
@@ -123,27 +123,21 @@ class SafeConsole:
         text = escape_controls(text)
         if not text:
             return
-        if self._status is not None:
-            text = self._keep_unfinished(text, style)
-        if text:
-            self._print(_Raw(text, style))
-            self._is_at_line_start = text.endswith('\n')
-
-    def _keep_unfinished(self, text: str, style: str) -> str:
-        """Hold the last line back until it ends: a status line can only be below complete lines."""
+        if self._status is None:
+            self._print_pieces(text, style)
+            return
         finished, newline, rest = text.rpartition('\n')
         if newline:
-            self._print_unfinished()
-        if rest:
+            self._print_pieces(finished + newline, style)
+        if rest:  # held back until the line ends: a status line can only be below complete lines
             self._unfinished.append((rest, style))
             self.draft(Text.assemble(*self._unfinished))
-        return finished + newline
 
-    def _print_unfinished(self) -> None:
-        pieces, self._unfinished = self._unfinished, []
-        for text, style in pieces:
-            self._print(_Raw(text, style))
-            self._is_at_line_start = False
+    def _print_pieces(self, text: str, style: str = '') -> None:
+        """Print what was held back and this text, at once: a prompt may be drawn between two writes."""
+        pieces, self._unfinished = [*self._unfinished, (text, style)], []
+        self._print(_Raw(pieces))
+        self._is_at_line_start = text.endswith('\n')
 
     def draft(self, content: RenderableType) -> None:
         """Show unfinished text above the status line, if there is one, until something is printed."""
@@ -176,10 +170,8 @@ class SafeConsole:
 
     def new_line(self) -> None:
         """Start a new line unless the cursor is at the start of one."""
-        self._print_unfinished()
-        if not self._is_at_line_start:
-            self._print(_Raw('\n', ''))
-            self._is_at_line_start = True
+        if self._unfinished or not self._is_at_line_start:
+            self._print_pieces('\n')
 
     @property
     def renders_markdown(self) -> bool:

@@ -13,9 +13,13 @@ from habilis.agent.contract import Result
 from habilis.assistant import Mode
 from habilis.assistant.attachments import AttachmentError, attach
 from habilis.assistant.records import Recorded
+from habilis.cli.chat.command_names import is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
+from habilis.cli.chat.file_changes import changes_of_turn
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
+from habilis.cli.chat.own_commands import summary_of
+from habilis.cli.chat.picker import pick_chat
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.chat.sharing import choose_share, with_share
 from habilis.cli.main import describe_error
@@ -58,23 +62,30 @@ class ChatApp:
 
         self._turn: asyncio.Task[Any] | None = None
         self._failed = False
-        front.on_stop = self._stop
+        self._commands: Commands | None = None
+        self._at_once: set[asyncio.Task[None]] = set()
+        """Commands that do not wait for the turn under way."""
 
-    async def run(self) -> int:
-        """Chat until the user leaves. Returns the exit code: 1 if a turn failed and nobody was there to see it."""
+        front.on_stop = self._stop
+        front.on_message = self._take_at_once
+
+    async def run(self, message: str | None = '') -> int:
+        """Chat until the user leaves, with this message first.
+
+        Returns the exit code: 1 if a turn failed and nobody was there to see it.
+        """
         async with self._opened() as (chat, recorded):
-            commands = Commands(chat, functools.partial(self._answer, chat))
+            commands = self._commands = Commands(chat, functools.partial(self._answer, chat))
+            self._front.offer({name: summary_of(file) for name, file in commands.own.items()})
             if recorded is not None:
                 await self._go_on(chat, recorded)
-            while (message := await self._front.read()) is not None:
-                if not message.strip():
-                    continue
-                self._front.echo(message)
-                if _is_command(message):
-                    await self._do(chat, commands.run(message))
+            while message is not None:
+                if message.strip():
+                    self._front.echo(message)
+                    await self._do(chat, self._take(chat, commands, message))
+                    await self._do(chat, commands.settle())
                     self._front.describe(chat.place)
-                else:
-                    await self._do(chat, self._answer(chat, message))
+                message = await self._front.read()
             self._say_goodbye(chat)
         return 1 if self._failed and not self._front.is_present else 0
 
@@ -90,7 +101,10 @@ class ChatApp:
                 recorded = None
                 request = self._request
                 if self._resume is not None:
-                    recorded = await recorded_chat(store, settings.user or '', self._resume)
+                    wanted = self._resume
+                    if not wanted and self._front.is_present:
+                        wanted = await pick_chat(self._front, store, memory)
+                    recorded = await recorded_chat(store, settings.user or '', wanted)
                     request = with_recorded_options(request, recorded)
                     settings = request.load_settings()
                 elif self._may_share and request.workspace is None and self._front.is_present:
@@ -108,12 +122,18 @@ class ChatApp:
                 try:
                     yield chat, recorded
                 finally:
+                    for task in self._at_once:
+                        task.cancel()
                     await chat.close()
         finally:
             warming.cancel()
             await store.close()
 
     # Turns ------------------------------------------------------------------------------------------------------------
+
+    async def _take(self, chat: ChatSession, commands: Commands, message: str) -> None:
+        said = commands.message_of(message) if is_command(message) else message
+        await (commands.run(message) if said is None else self._answer(chat, said))
 
     async def _answer(self, chat: ChatSession, message: str) -> None:
         session = chat.session
@@ -124,7 +144,7 @@ class ChatApp:
                 self._front.put_back(message)
                 raise
             result = await session.send(message, files=found.files, attached=found.text)
-        self._report(chat, result)
+        await self._report(chat, result)
         await self._offer_plan(chat, result)
 
     async def _offer_plan(self, chat: ChatSession, result: Result[Any]) -> None:
@@ -134,7 +154,8 @@ class ChatApp:
         said = (await self._front.ask('\nCarry out this plan? [y/N, or what to change] ') or '').strip()
         if said.lower() in YES:
             with self._front.working('starting'):
-                self._report(chat, await chat.session.carry_out(str(result.output)))
+                done = await chat.session.carry_out(str(result.output))
+            await self._report(chat, done)
         elif said.lower() not in NO:
             await self._answer(chat, said)
 
@@ -152,7 +173,7 @@ class ChatApp:
             self._say(f'the last turn {_CUT_SHORT[recorded.cut_short]}')
 
             async def finish() -> None:
-                self._report(chat, await session.finish())
+                await self._report(chat, await session.finish())
 
             await self._do(chat, finish())
         else:
@@ -175,12 +196,36 @@ class ChatApp:
         elif (error := turn.exception()) is not None:
             self._failed = True
             self._say_error(error)
+            if isinstance(error, ModelError) and self._front.is_present and chat.session.unfinished is not None:
+                self._say('the chat goes on; send the message again (Up, Enter) to go on where it stopped')
+
+    def _take_at_once(self, message: str) -> bool:
+        """Do a command that need not wait for the turn under way."""
+        if self._commands is None or self._turn is None or not is_command(message) or waits_for_turn(message):
+            return False
+        if message.split(maxsplit=1)[0] in self._commands.own:
+            return False
+        self._front.echo(message)
+        task = asyncio.ensure_future(self._commands.run(message))
+        self._at_once.add(task)
+        task.add_done_callback(self._end_at_once)
+        return True
+
+    def _end_at_once(self, task: asyncio.Task[None]) -> None:
+        self._at_once.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._say_error(error)
 
     def _stop(self) -> bool:
         return self._turn is not None and self._turn.cancel()
 
-    def _report(self, chat: ChatSession, result: Result[Any]) -> None:
+    async def _report(self, chat: ChatSession, result: Result[Any]) -> None:
         """What the view does not say about the end of a turn."""
+        session = chat.session
+        if chat.request.checkpoints and (
+            changes := await changes_of_turn(session.store, result.run_id, session.memory.user)
+        ):
+            self._say(changes)
         if result.ended == 'approval':
             options = chat.request.journal_options
             lines = pending_lines(
@@ -206,13 +251,6 @@ class ChatApp:
             raise error
         text = error.message if isinstance(error, typer.BadParameter) else describe_error(error)
         Page().text(f'error: {text}', 'red')
-        if isinstance(error, ModelError) and self._front.is_present:
-            self._say('the chat goes on; send the message again (Up, Enter) to go on where it stopped')
-
-
-def _is_command(message: str) -> bool:
-    """Whether a message is a slash command, and not a text that starts with a path."""
-    return message.startswith('/') and '\n' not in message and '/' not in message.split(maxsplit=1)[0][1:]
 
 
 async def _warm_up(embedder: Embedder | None) -> None:

@@ -27,8 +27,9 @@ Type /help in the chat for its commands and keys. q, /quit or Ctrl-D leaves.
 \b
 Examples:
   habilis chat
+  habilis chat "What is in this folder?" --workspace .
   habilis chat --model ollama:qwen3 --workspace . --checkpoints
-  habilis chat --resume                    go on with the last chat of this folder
+  habilis chat --resume                    go on with a chat
   echo "What is 6 * 7?" | habilis chat
 """
 
@@ -48,11 +49,14 @@ NEWEST = ''
 
 @app.command(epilog=EPILOG)
 def chat(
-    session: Annotated[
-        str | None, typer.Argument(metavar='ID', help='With --resume: the conversation.', show_default=False)
+    message: Annotated[
+        str | None,
+        typer.Argument(
+            metavar='MESSAGE', help='The first message; with --resume, the id of the chat.', show_default=False
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option('--resume', '-r', help='Go on with a recorded chat (default: the newest of this folder).')
+        bool, typer.Option('--resume', '-r', help='Go on with a recorded chat: that of an id, or one of a list.')
     ] = False,
     model: options.ModelName = None,
     sandbox: options.SandboxName = None,
@@ -87,9 +91,6 @@ def chat(
     ] = False,
 ) -> None:
     """Chat with the agent: it answers, runs code, and remembers."""
-    if session is not None and not resume:
-        msg = f'to go on with a recorded chat: habilis chat --resume {session}'
-        raise typer.BadParameter(msg, param_hint='ID')
     if base_url is not None and model is None:
         msg = 'name a model of this server with --model'
         raise typer.BadParameter(msg, param_hint='--base-url')
@@ -127,9 +128,10 @@ def chat(
         async with front.opened():
             with front.working('starting'):
                 app_class = await asyncio.to_thread(_load)
-            wanted = (session or NEWEST) if resume else None
             chosen = None if mode is None else mode.value
-            code = await app_class(front, request(), resume=wanted, mode=chosen, may_share=not no_workspace).run()
+            wanted, said = (message or NEWEST, '') if resume else (None, message or '')
+            app = app_class(front, request(), resume=wanted, mode=chosen, may_share=not no_workspace)
+            code = await app.run(said)
         _end_soon(code)
         return code
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
@@ -11,10 +12,12 @@ from habilis.assistant import Mode
 from habilis.assistant.records import TurnNote
 from habilis.assistant.shared_folders import is_share, remember_share
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
+from habilis.cli.chat.own_commands import message_of, own_commands, summary_of
 from habilis.cli.chat.session import ChatSession, with_model
 from habilis.cli.chat.sharing import shared_folder, with_share
 from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
+from habilis.cli.model_choice import usable_models
 from habilis.cli.printing import Page, format_time, print_table
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.runs.list import list_row
@@ -46,6 +49,9 @@ class Commands:
         self._chat = chat
         self._answer = answer
         self._session = chat.session
+        self._next: CommandRequest | None = None
+        """With the model that takes over after the turn under way."""
+
         self._handlers: Mapping[str, Callable[[str], Awaitable[None]]] = {
             '/help': self._help,
             '/model': self._model,
@@ -63,6 +69,7 @@ class Commands:
             '/clear': self._clear,
             '/save': self._save,
             '/cost': self._cost,
+            '/context': self._context,
         }
 
     async def run(self, line: str) -> None:
@@ -76,11 +83,25 @@ class Commands:
             raise CommandError(msg)
         await handler(rest.strip())
 
+    def message_of(self, line: str) -> str | None:
+        """The message of a command of the user; None if a line is none. Raises `HabilisError`."""
+        name, _, rest = line.strip().partition(' ')
+        file = None if name in COMMANDS else self.own.get(name)
+        return None if file is None else message_of(file, rest.strip())
+
+    @property
+    def own(self) -> Mapping[str, Path]:
+        """Commands of the user, in the shared folder."""
+        return own_commands(self._chat.request.workspace)
+
     async def _help(self, _: str) -> None:
         page = Page()
         for command in COMMANDS.values():
             page.line(command.usage, 'bold')
             page.text(command.summary, indent=4)
+        for name, file in self.own.items():
+            page.line(name, 'bold')
+            page.text(summary_of(file), indent=4)
         page.text(KEYS)
 
     # Agent ------------------------------------------------------------------------------------------------------------
@@ -88,9 +109,27 @@ class Commands:
     async def _model(self, name: str) -> None:
         chat = self._chat
         if not name:
-            _say(f'{self._session.model.name}; /model NAME takes another, `habilis models list` lists some')
+            _say(f'{self._session.model.name}; /model NAME takes another:')
+            for each, why in await usable_models(chat.settings):
+                Page().text(f'{each} ({why})', indent=2)
             return
-        await chat.switch(with_model(chat.request, name), chat.settings, _say)
+        wanted = with_model(chat.request, name)
+        await chat.check(wanted)
+        if self._session.is_busy:
+            self._next = wanted
+            _say(f'{name} takes over after this turn (Esc stops it)')
+        else:
+            await self._take(wanted)
+
+    async def _take(self, wanted: CommandRequest) -> None:
+        self._next = None
+        await self._chat.switch(wanted, self._chat.settings, _say)
+        _say(f'now {self._session.model.name}')
+
+    async def settle(self) -> None:
+        """Do what was asked for during the turn that has ended. Raises `HabilisError`."""
+        if self._next is not None:
+            await self._take(self._next)
 
     async def _sandbox(self, name: str) -> None:
         chat = self._chat
@@ -149,6 +188,10 @@ class Commands:
         cost = '' if usage.cost is None else f', {format_cost(usage.cost)}'
         tokens = f'{usage.tokens:,} tokens ({usage.input_tokens:,} in, {usage.output_tokens:,} out)'
         _say(f'{usage.requests} request{"" if usage.requests == 1 else "s"}, {tokens}{cost}')
+
+    async def _context(self, _: str) -> None:
+        size, used = self._session.model.traits.context_tokens, self._chat.context_tokens
+        _say(f'{used:,} of {size:,} tokens ({used / size:.0%}); earlier turns are shortened where it gets full')
 
     # Memory -----------------------------------------------------------------------------------------------------------
 

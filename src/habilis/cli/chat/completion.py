@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -22,25 +22,29 @@ def completes(document: Document) -> bool:
 class ChatCompleter(Completer):
     """Commands at the start of a message, their first words, and paths after `@`."""
 
+    def __init__(self) -> None:
+        self.own: Mapping[str, str] = {}
+        """Commands of the user, with what they do."""
+
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """The completions for what is before the cursor."""
         text = document.text_before_cursor
         if found := _FILE.search(text):
             yield from _files(found[1])
         elif text.startswith('/'):
-            yield from _commands(text)
+            yield from _commands(text, self.own)
 
 
-def _commands(text: str) -> Iterable[Completion]:
+def _commands(text: str, own: Mapping[str, str]) -> Iterable[Completion]:
     name, space, rest = text.partition(' ')
     if space:
         command = COMMANDS.get(name)
         words = command.words if command is not None else ()
         yield from (Completion(word, -len(rest)) for word in words if word.startswith(rest) and word != rest)
         return
-    for each, command in COMMANDS.items():
+    for each, summary in {**own, **{known: command.summary for known, command in COMMANDS.items()}}.items():
         if each.startswith(name) and each != name:
-            yield Completion(each, -len(name), display_meta=command.summary)
+            yield Completion(each, -len(name), display_meta=summary)
 
 
 def _files(start: str) -> Iterable[Completion]:

@@ -5,12 +5,12 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import Protocol
 
 from habilis.cli.line_reader import LineReader
 
-LEAVING = frozenset({'q', '/q', '/quit', '/exit'})
+LEAVING = frozenset({'q', 'exit', 'quit', '/q', '/quit', '/exit'})
 PROMPT = '> '
 HOW_TO_LEAVE = 'To leave: q, /quit or Ctrl-D.'
 
@@ -23,6 +23,9 @@ class FrontEnd(Protocol):
 
     on_stop: Callable[[], bool]
     """Called when the user wants to stop the turn under way. False if there is none."""
+
+    on_message: Callable[[str], bool]
+    """Called with a message when it is sent. True if it is dealt with at once; else `read` returns it in its turn."""
 
     def opened(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Be ready to read and to write."""
@@ -56,6 +59,14 @@ class FrontEnd(Protocol):
         """Show the message whose turn starts."""
         ...
 
+    def ring(self) -> None:
+        """Call the user, who may be looking elsewhere."""
+        ...
+
+    def offer(self, commands: Mapping[str, str]) -> None:
+        """Complete these slash commands as well: their names, with what they do."""
+        ...
+
 
 class PlainFront:
     """Without colours and without lines that change: for pipes and for screen readers."""
@@ -63,6 +74,7 @@ class PlainFront:
     def __init__(self) -> None:
         self.is_present = sys.stdin.isatty()
         self.on_stop: Callable[[], bool] = lambda: False
+        self.on_message: Callable[[str], bool] = lambda message: False
         self._place = ''
         self._lines = LineReader()
         self._stopped = threading.Event()
@@ -129,3 +141,9 @@ class PlainFront:
 
     def echo(self, message: str) -> None:
         """Nothing: the terminal has shown what was typed."""
+
+    def ring(self) -> None:
+        """Nothing: a pipe has no bell, and a screen reader speaks."""
+
+    def offer(self, commands: Mapping[str, str]) -> None:
+        """Nothing is completed."""

@@ -7,7 +7,7 @@ here and in `completion.py` only.
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,12 +45,25 @@ ESCAPE_SECONDS = 0.3
 _STYLE = Style.from_dict({'place': 'ansibrightblack', 'queued': 'ansibrightblack', 'mark': 'bold'})
 
 
+class _WholeLines(StdoutProxy):
+    """Prints above the prompt once a line is complete: the prompt would be drawn over one that is not."""
+
+    def flush(self) -> None:
+        """Nothing: a complete line is on its way, and the rest of it is still to come."""
+
+    def close(self) -> None:
+        """Print the last line as well."""
+        super().flush()
+        super().close()
+
+
 class LivePrompt:
     """Reads messages while a turn is under way, too: they wait for their turn."""
 
     def __init__(self, *, history: Path | None, input: Input | None = None, output: Output | None = None) -> None:
         self.is_present = True
         self.on_stop: Callable[[], bool] = lambda: False
+        self.on_message: Callable[[str], bool] = lambda message: False
         self._messages: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting: list[str] = []
         self._place = ''
@@ -60,12 +73,13 @@ class LivePrompt:
         self._draft = ''
         """What the user had typed when a question came."""
 
+        self._completer = ChatCompleter()
         self._session: PromptSession[str] = PromptSession(
             self._message,
             multiline=True,
             prompt_continuation='  ',
             history=_open_history(history),
-            completer=ChatCompleter(),
+            completer=self._completer,
             complete_while_typing=Condition(self._may_complete),
             reserve_space_for_menu=MENU_ROWS,
             key_bindings=self._keys(),
@@ -82,7 +96,7 @@ class LivePrompt:
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Show the prompt until this ends."""
-        proxy = StdoutProxy(sleep_between_writes=REPAINT_SECONDS, raw=True)
+        proxy = _WholeLines(sleep_between_writes=REPAINT_SECONDS, raw=True)
         keyboard = self._session.app.input
         # In cooked mode, which printing above the prompt would switch to, an Enter that is typed arrives as Ctrl-J.
         setattr(keyboard, 'cooked_mode', contextlib.nullcontext)  # noqa: B010 - a method
@@ -105,7 +119,8 @@ class LivePrompt:
             return
         except EOFError:
             pass
-        self.on_stop()
+        if self.on_stop():  # whoever leaves in the middle of a turn does not wait for what was to follow it
+            self._messages = asyncio.Queue()
         self._messages.put_nowait(None)
 
     def _send(self, buffer: Buffer) -> None:
@@ -115,7 +130,7 @@ class LivePrompt:
             self._session.app.exit(exception=EOFError())
             return
         buffer.reset(append_to_history=True)
-        if text.strip():
+        if text.strip() and not self.on_message(text):
             self._waiting.append(text)
             self._messages.put_nowait(text)
 
@@ -245,6 +260,15 @@ class LivePrompt:
         """Show it dimmed above the line to type in."""
         self._place = text
         self._redraw()
+
+    def ring(self) -> None:
+        """Ring the bell of the terminal."""
+        self._session.app.output.bell()
+        self._session.app.output.flush()
+
+    def offer(self, commands: Mapping[str, str]) -> None:
+        """Complete these slash commands as well."""
+        self._completer.own = commands
 
     def echo(self, message: str) -> None:
         """Print the start of the message, which the prompt has erased."""

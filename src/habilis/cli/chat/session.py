@@ -5,20 +5,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis._version import __version__
+from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.options import WorkOptions
 from habilis.assistant import Mode, Session
 from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.sharing import shared_folder
 from habilis.cli.chat.view import ChatView
-from habilis.cli.model_choice import ModelRequest, Say, choose_model
+from habilis.cli.model_choice import ModelRequest, Say, choose_model, usable_models, why_unusable
+from habilis.cli.printing import Page
 from habilis.cli.program import AnyTool
 from habilis.cli.run.agent_options import agent_options, choose_sandbox
 from habilis.cli.run.request import CommandRequest
+from habilis.core.errors import ModelError, ModelUnavailable
 from habilis.core.settings import Settings
 from habilis.journal import Store
 from habilis.memory import Memory
 from habilis.models.contract import Model
+from habilis.models.registry import Registry
 
 
 class ChatSession:
@@ -44,7 +48,8 @@ class ChatSession:
         self._store = store
         self._model: Model | None = None
         self._session: Session | None = None
-        self._view = ChatView(front, lambda: None if self.request.read_only else self.request.workspace)
+        folder = lambda: None if self.request.read_only else self.request.workspace
+        self._view = ChatView(front, folder, bell=settings.bell)
 
     @property
     def session(self) -> Session:
@@ -54,9 +59,23 @@ class ChatSession:
 
     @property
     def place(self) -> str:
-        """Model, sandbox and shared folder in one line."""
-        folder = f' · {shared_folder(self.request)}' if self.request.workspace else ''
-        return f'{self.session.model.name} · {self.settings.sandbox}{folder}'
+        """One line: model, sandbox, folder; and after a turn, how full the context is, the cost, and the time."""
+        session, view = self.session, self._view
+        parts = [session.model.name, self.settings.sandbox]
+        if self.request.workspace:
+            parts += [shared_folder(self.request), session.mode]
+        if self.context_tokens:
+            parts.append(f'{self.context_tokens / session.model.traits.context_tokens:.0%} context')
+        if session.usage.cost:
+            parts.append(format_cost(session.usage.cost))
+        if view.seconds:
+            parts.append(f'{view.seconds:.0f} s')
+        return ' · '.join(parts)
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the last request of this conversation with its reply; 0 if there was none."""
+        return self._view.context_tokens if self.session.is_recorded else 0
 
     @property
     def title(self) -> str:
@@ -65,6 +84,8 @@ class ChatSession:
 
     async def open(self, say: Say) -> None:
         """Load the model, and be ready for a turn."""
+        if self.request.model_is_recorded and self.front.is_present:
+            self.request = await self._with_present_model(say)
         self.settings, model, options = await self._choose(self.request, self.settings, say)
         self._model = model
         self._session = Session(
@@ -81,6 +102,29 @@ class ChatSession:
             say(self.title)
         self._view.show_instructions(self._session.instructions)
         self._note_options()
+
+    async def _with_present_model(self, say: Say) -> CommandRequest:
+        """The request of a recorded chat; if its model is gone, with another one that the user chooses."""
+        try:
+            await self.check(self.request)
+        except ModelError as error:
+            models = await usable_models(self.settings)
+            if not models:
+                raise
+            say(str(error))
+            for number, (name, why) in enumerate(models, 1):
+                Page().text(f'{number}  {name} ({why})')
+            answer = (await self.front.ask('Go on with which one? [1] ') or '1').strip()
+            chosen = models[int(answer) - 1][0] if answer in map(str, range(1, len(models) + 1)) else answer
+            return with_model(self.request, chosen)
+        return self.request
+
+    async def check(self, request: CommandRequest) -> None:
+        """Raise `ModelError` if the model of a request is not known, or cannot answer now."""
+        if request.model is not None:
+            why = await why_unusable(Registry(self.settings).get(request.model, request.overrides))
+            if why is not None:
+                raise ModelUnavailable(why)
 
     async def switch(self, request: CommandRequest, settings: Settings, say: Say) -> None:
         """Go on with other options. Raises `HabilisError`, and goes on as before."""
@@ -109,8 +153,7 @@ class ChatSession:
 
     def _note_options(self) -> None:
         """Record the options with each turn, to resume the chat without repeating them."""
-        name = self.request.model or self.settings.model or self.session.model.name
-        self.session.meta = self.request.to_meta(name)
+        self.session.meta = self.request.to_meta(self.session.model, self.settings)
 
     async def close(self) -> None:
         """Free the sandbox and the model."""

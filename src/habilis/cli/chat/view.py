@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from habilis.agent.contract import Waiting
+from habilis.agent.events import ModelReplied
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.assistant import SessionEvent, TurnAbandoned, TurnEnded, TurnStarted
 from habilis.assistant.project_instructions import InstructionFile
@@ -18,8 +20,9 @@ from habilis.cli.terminal_user import YES, TerminalUser
 class ChatView(TerminalUser):
     """What a session shows and asks, and for all others who ask at a terminal: downloads."""
 
-    def __init__(self, front: FrontEnd, workspace: Callable[[], str | None]) -> None:
+    def __init__(self, front: FrontEnd, workspace: Callable[[], str | None], *, bell: float) -> None:
         super().__init__(is_present=front.is_present)
+        self._bell = bell
         self._front = front
         self._workspace = workspace
         self._view: TurnView | None = None
@@ -28,6 +31,13 @@ class ChatView(TerminalUser):
         self._instructions: Sequence[InstructionFile] = ()
         """What was shown last."""
 
+        self.context_tokens = 0
+        """Of the last request and its reply."""
+
+        self.seconds = 0.0
+        """Duration of the last turn."""
+
+        self._began = 0.0
         self._working = contextlib.ExitStack()
         self._loop = asyncio.get_running_loop()
         self._one = threading.Lock()
@@ -35,9 +45,12 @@ class ChatView(TerminalUser):
 
     def show(self, event: SessionEvent) -> None:
         """Show an event."""
+        if isinstance(event, ModelReplied) and not event.parent:
+            self.context_tokens = event.reply.usage.tokens
         match event:
             case TurnStarted():
                 self.show_instructions(self._instructions if event.instructions is None else event.instructions)
+                self._began = time.monotonic()
                 self._working.enter_context(self._front.working('starting'))
                 self._view = TurnView(picture_folder(self._workspace(), event.run))
             case TurnEnded():
@@ -60,6 +73,9 @@ class ChatView(TerminalUser):
         if view is not None:
             view.end()
         self._working.close()
+        self.seconds = time.monotonic() - self._began
+        if self.seconds >= self._bell > 0:
+            self._front.ring()
         if event.error is not None:  # the questions of this turn, those that wait too, get no answer
             self._turn += 1
             self._front.drop_question()

@@ -152,7 +152,7 @@ class Execution:
             self._settings = await choose_sandbox(request, self._settings, self._say)
             self._skip_recorded_replies(model)
             output_type = OUTPUT_TYPES.get(request.output_type or '')
-            meta = request.to_meta(request.model or self._settings.model or model.name)
+            meta = request.to_meta(model, self._settings)
             async with self._make_agent(model, output_type) as agent:
                 yield agent, model.name, meta
         finally:

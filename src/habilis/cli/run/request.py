@@ -12,7 +12,9 @@ from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
 from habilis.core.secrets import redact
 from habilis.core.settings import Settings, check_model, load_settings
-from habilis.models.registry import Overrides
+from habilis.models.contract import Model
+from habilis.models.providers import PROVIDERS, shown_url, url_of
+from habilis.models.registry import Overrides, Registry, resolve_name
 from habilis.sandbox.backends import names
 from habilis.sandbox.options import SandboxSettings
 
@@ -136,12 +138,14 @@ class CommandRequest:
         """The library, with an absolute path."""
         return self.library if self.library in (None, DEFAULT_LIBRARY) else os.path.abspath(self.library)
 
-    def to_meta(self, model: str) -> dict[str, object]:
+    def to_meta(self, model: Model, options: Settings) -> dict[str, object]:
         """Metadata recorded with the run, so that it can be resumed without repeating the options."""
+        name = self.model or options.model
         settings = {name: value for name, value in _given(self.settings).items() if name not in LOCATION_SETTINGS}
         return {
             META_KEY: {
-                'model': _absolute(model),
+                'model': _absolute(name or model.name),
+                'server': self._server(name, options),
                 'overrides': _given(self.overrides),
                 'settings': settings,
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
@@ -153,6 +157,17 @@ class CommandRequest:
                 **{name: value for name, value in self.sandbox_settings.items() if value},
             }
         }
+
+    def _server(self, name: str | None, settings: Settings) -> dict[str, str]:
+        """Provider and address of the model, for a shell with other settings. Keys are not recorded."""
+        if name is None:  # found by a search, which names the provider
+            return {}
+        config = Registry(settings).get(name, self.overrides)
+        resolved = resolve_name(config)
+        provider = PROVIDERS.get(resolved.provider)
+        url = url_of(provider, config.base_url) if provider is not None else None
+        address = {'base_url': shown_url(url)} if url and provider and url != provider.url else {}
+        return {'model': _absolute(str(resolved)), **address}
 
     @classmethod
     def from_meta(
@@ -166,6 +181,12 @@ class CommandRequest:
         model, workspace = overrides.get('model'), overrides.get('workspace') or known.get('workspace')
         settings = cast('dict[str, object]', known.get('settings') or {})
         model_overrides = cast('Overrides', known.get('overrides') or {})
+        server = cast('dict[str, str]', known.get('server') or {})
+        recorded_model = known.get('model')
+        if server and recorded_model not in load_settings().models:
+            recorded_model = server['model']
+            model_overrides = model_overrides.copy()
+            model_overrides['base_url'] = server.get('base_url')
         tools = cast('dict[str, Any] | None', known.get('tools'))
         backend = cast('dict[str, Any]', known.get('backend') or {})
         is_trusted = overrides.get('trusted', True)
@@ -178,7 +199,7 @@ class CommandRequest:
         return cls(
             spec=spec,
             replies=overrides.get('replies', 0),
-            model=model or known.get('model'),
+            model=model or recorded_model,
             model_is_recorded=model is None,
             overrides=Overrides() if model else model_overrides,
             settings={**settings, **_given(overrides.get('settings', {}))},

@@ -2,14 +2,13 @@
 
 import os
 import select
-import stat
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
-from habilis.cli.streams import say
+from habilis.cli.streams import is_piped, say
 from habilis.core.status_line import current_status
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ NOTICE_SECONDS = 1.0
 def read_task(argument: str | None, *, quiet: bool = False) -> tuple[str, str | None]:
     """The task, and the data from stdin if there is any."""
     if argument is not None and argument != '-':
-        task, data = argument, _read_stdin(quiet=quiet) if _is_piped() else None
+        task, data = argument, _read_stdin(quiet=quiet) if is_piped() else None
     elif argument is None and _is_terminal():
         msg = f'no task given; {EXAMPLE}'
         raise typer.BadParameter(msg, param_hint='TASK')
@@ -52,15 +51,6 @@ def read_files(images: Sequence[str], files: Sequence[str]) -> 'tuple[File, ...]
 
 def _is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]
-
-
-def _is_piped() -> bool:
-    """Whether stdin is a pipe, a socket or a file. A terminal, `/dev/null` and a closed stdin bring no data."""
-    try:
-        mode = os.fstat(0).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
 def _read_stdin(*, quiet: bool) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import AsJson, Journal, Quiet, Yes, command_group, folder, printable
+from habilis.cli.options import RARE, AsJson, Journal, Quiet, Yes, command_group, folder, printable
 from habilis.cli.runs.options import (
     RUN_HELP,
     App,
@@ -80,7 +80,7 @@ def show(
     raise typer.Exit(show_run(run, step, as_json=as_json, journal=journal, user=user))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def events(
     run: RunId,
     follow: Annotated[bool, typer.Option('--follow', '-f', help='Wait for new records until the run ends.')] = False,
@@ -94,7 +94,7 @@ def events(
     raise typer.Exit(show_events(run, follow=follow, as_json=as_json, journal=journal, user=user))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def calls(run: RunId, as_json: AsJson = False, journal: Journal = None, user: User = None) -> None:
     """List the tool calls of a run. Each line has time, tool, arguments, decision and result."""
     from habilis.cli.runs.calls import show_calls
@@ -130,7 +130,7 @@ def diff(
     raise typer.Exit(diff_runs(a, b, journal=journal, user=user))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def files(run: RunId, as_json: AsJson = False, journal: Journal = None, user: User = None) -> None:
     """List the checkpoints of a run made with checkpoints: after which steps which files had changed."""
     from habilis.cli.runs.files import list_checkpoints
@@ -138,7 +138,7 @@ def files(run: RunId, as_json: AsJson = False, journal: Journal = None, user: Us
     raise typer.Exit(list_checkpoints(run, as_json=as_json, journal=journal, user=user))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def path(journal: Journal = None, user: User = None) -> None:
     """Print the location of the journal."""
     from habilis.cli.runs.path import print_path
@@ -282,7 +282,11 @@ def fork(
     run: RunId,
     at: Annotated[
         str | None,
-        typer.Option('--at', metavar='STEP', help='Number of a step as in `show`, or the path of a flow step.'),
+        typer.Option(
+            '--at',
+            metavar='STEP',
+            help='Number of a step as in `show`, or the path of a flow step (default: the last step).',
+        ),
     ] = None,
     before: Annotated[
         int | None,
@@ -306,7 +310,7 @@ def fork(
     user: User = None,
 ) -> None:
     """Copy a run up to a step, and resume the copy. Prints the id of the copy."""
-    if (at is None) == (before is None):
+    if at is not None and before is not None:
         msg = 'give either --at STEP or --before N'
         raise typer.BadParameter(msg, param_hint='--at')
     from habilis.cli.runs.fork import find_fork_point, fork_run
@@ -317,7 +321,7 @@ def fork(
         run=known, journal=journal, user=user, workspace=workspace, app=program, as_json=as_json, quiet=quiet
     )
     if not no_resume:  # before anything is copied
-        given = f' --before {before}' if at is None else f' --at {shlex.quote(at)}'
+        given = f' --before {before}' if before is not None else f' --at {shlex.quote(at)}' if at is not None else ''
         check_resumable(options, read_recorded_run(options), 'fork', given)
     copy = fork_run(known, point, journal=journal, user=user)
     typer.echo(copy, err=not no_resume)
@@ -325,7 +329,7 @@ def fork(
         raise typer.Exit(resume_run(replace(options, run=copy)))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def restore(
     run: RunId,
     at: Annotated[
@@ -343,7 +347,7 @@ def restore(
 # Export, score, delete ------------------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def export(
     runs: Annotated[
         list[str] | None, typer.Argument(metavar='RUN', help=f'{RUN_HELP} Several with --format jsonl.')
@@ -374,7 +378,7 @@ def export(
     raise typer.Exit(export_rows(chosen, output, journal=journal, user=user))
 
 
-@app.command('import')
+@app.command('import', rich_help_panel=RARE)
 def import_(
     file: Annotated[str, typer.Argument(metavar='FILE|-', help='File written by `export`, or - to read stdin.')],
     run_id: Annotated[
@@ -390,7 +394,7 @@ def import_(
     raise typer.Exit(import_run(file, run_id, journal=journal, user=user))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def score(
     run: RunId,
     value: Annotated[float, typer.Argument(metavar='SCORE', help='A number, such as 0.5.')],
@@ -404,7 +408,7 @@ def score(
 
 
 @app.command()
-def delete(
+def rm(
     runs: Annotated[list[str], typer.Argument(metavar='RUN', help=RUN_HELP)],
     yes: Yes = False,
     journal: Journal = None,
@@ -416,7 +420,7 @@ def delete(
     raise typer.Exit(delete_runs(runs, yes=yes, journal=journal, user=user))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def prune(
     older_than: Annotated[
         str, typer.Option('--older-than', metavar='AGE', help='Minimum time since the last record: 30d, 12h or 90m.')

@@ -1,4 +1,4 @@
-"""`habilis runs delete`."""
+"""`habilis runs rm`."""
 
 import shutil
 from collections.abc import Sequence

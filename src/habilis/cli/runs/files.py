@@ -62,7 +62,7 @@ def diff_files(run: str, at: str | None, *, journal: str | None, user: str | Non
         text = ''
         if stored:
             first, last = stored[0].before or stored[0].checkpoint.commit, stored[-1].checkpoint
-            text = history_of(last).diff(first, last.commit, binary=not sys.stdout.isatty())
+            text = history_of(last).diff(first, last.commit)
         if not text:
             say('no files were changed')
         elif not sys.stdout.isatty():  # a patch, byte by byte

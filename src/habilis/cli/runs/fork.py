@@ -10,12 +10,15 @@ from habilis.journal.runs import RunView, first_record, fork
 def find_fork_point(
     run: str, at: str | None, before: int | None, *, journal: str | None, user: str | None
 ) -> tuple[str, str | int]:
-    """The id of a run, and the path or the record before which to fork it. Raises `JournalError` if there is none."""
+    """The id of a run, and the path or the record before which to fork it: by default its last step.
+
+    Raises `JournalError` if there is none.
+    """
     found: list[tuple[str, str | int]] = []
 
     async def work(access: JournalAccess) -> int:
         reading = await access.read(run)
-        point = before if before is not None else _fork_point(reading, await read_trajectories(reading), at or '')
+        point = before if before is not None else _fork_point(reading, await read_trajectories(reading), at)
         if isinstance(point, str):
             first_record(reading, point)
         found.append((reading.run, point))
@@ -37,19 +40,19 @@ def fork_run(run: str, point: str | int, *, journal: str | None, user: str | Non
     return copies[0]
 
 
-def _fork_point(reading: RunView, agents: list[Trajectory], at: str) -> str | int:
+def _fork_point(reading: RunView, agents: list[Trajectory], at: str | None) -> str | int:
     """The path of a step; for the step after the last one, the end of the record."""
-    if not at.isdecimal():
+    if at is not None and not at.isdecimal():
         return at
     if reading.info.kind != 'agent':
         msg = f'{reading.run} is the run of a flow: give the path of a step, as shown by `habilis runs events`'
         raise JournalError(msg)
     turns = agents[0].turns if agents else ()
-    number = int(at)
+    number = len(turns) if at is None else int(at)
     if 1 <= number <= len(turns):
         return turns[number - 1].path
     if number == len(turns) + 1 and turns and not turns[-1].error:
         result = reading.index.find(agents[0].path)
         return result.end.seq if result is not None and result.end is not None else len(reading.records) + 1
-    msg = f'{reading.run} has no step {at} to fork at: it has {count_steps(len(turns))}'
+    msg = f'{reading.run} has no step {number} to fork at: it has {count_steps(len(turns))}'
     raise JournalError(msg)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from habilis.cli import backend_options
-from habilis.cli.options import command_group, folder, not_empty, words
+from habilis.cli.options import Network, command_group, folder, not_empty, words
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ Workspace = Annotated[
     str | None,
     typer.Option(
         '--workspace',
+        '-w',
         metavar='DIR',
         help='Folder to share; the sandbox mounts it as /workspace, its current folder.',
         callback=folder,
@@ -48,7 +49,6 @@ Env = Annotated[
     list[str] | None,
     typer.Option('--env', metavar='K=V', help='Environment variable for the sandbox. Can be repeated.'),
 ]
-Network = Annotated[bool, typer.Option('--network', help='Allow network connections to any host.')]
 
 RUN_EPILOG = """\b
 Exit codes:
@@ -87,7 +87,7 @@ def run(
     read_only: ReadOnly = False,
     packages: Packages = None,
     env: Env = None,
-    network: Network = False,
+    network: Network = None,
     sandbox_image: backend_options.Image = None,
     sandbox_url: backend_options.Url = None,
     allow_weak: backend_options.AllowWeak = False,
@@ -116,7 +116,7 @@ def repl(
     read_only: ReadOnly = False,
     packages: Packages = None,
     env: Env = None,
-    network: Network = False,
+    network: Network = None,
     sandbox_image: backend_options.Image = None,
     sandbox_url: backend_options.Url = None,
     allow_weak: backend_options.AllowWeak = False,
@@ -151,7 +151,7 @@ def _settings(
     read_only: bool,
     packages: list[str] | None,
     env: list[str] | None,
-    network: bool,
+    network: list[str] | None,
 ) -> 'SandboxSettings':
     """Arguments for `Sandbox.create`."""
     if read_only and workspace is None:
@@ -173,7 +173,7 @@ def _settings(
         'read_only': read_only,
         'packages': words(packages),
         'env': dict(map(_variable, env or [])),
-        'network': network,
+        'network': words(network) or None,
     }
 
 

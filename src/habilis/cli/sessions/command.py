@@ -13,13 +13,15 @@ A session is a conversation: its turns are in the memory, its runs in the journa
 \b
 Examples:
   habilis sessions list
-  habilis sessions show monday --limit 20
+  habilis sessions show last --limit 20
   habilis sessions rm monday
 """
 
 app = command_group('List, show and delete conversations.', EPILOG)
 
-SessionId = Annotated[str, typer.Argument(metavar='SESSION', help='Id of the session.', show_default=False)]
+SessionId = Annotated[
+    str, typer.Argument(metavar='SESSION', help='Id of the session, or last for the newest.', show_default=False)
+]
 
 
 @app.command('list')

@@ -9,7 +9,7 @@ from habilis.cli.interrupt import run_interruptible
 from habilis.cli.memory.opening import entry_json
 from habilis.cli.options import confirm_deletion
 from habilis.cli.printing import Page, format_age, format_time, print_json, print_table
-from habilis.cli.runs.journal import open_journal
+from habilis.cli.runs.journal import LAST, open_journal
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
 from habilis.core.errors import RememberError
@@ -32,6 +32,12 @@ class Places:
 class _Opened:
     memory: Memory
     store: Store
+
+    async def resolve(self, session: str) -> str:
+        """The id of a session; `last` names the newest one."""
+        if session == LAST and (rows := _merged(await self.memory.sessions(), await self.runs())):
+            return rows[0]['session']
+        return session
 
     async def runs(self, session: str | None = None) -> list[RunInfo]:
         found = await self.store.runs(user=self.memory.user, session=session)
@@ -82,10 +88,11 @@ def _merged(sessions: Sequence[SessionInfo], runs: Sequence[RunInfo]) -> list[di
     return sorted(found.values(), key=lambda row: -row['last'])
 
 
-def show_session(session: str, places: Places, *, limit: int, as_json: bool) -> int:
+def show_session(name: str, places: Places, *, limit: int, as_json: bool) -> int:
     """Print the last turns of a session, and its runs."""
 
     async def work(opened: _Opened) -> int:
+        session = await opened.resolve(name)
         turns, runs = await opened.memory.turns(session, limit=limit), await opened.runs(session)
         if not turns and not runs:
             raise _not_found(session)
@@ -104,10 +111,11 @@ def show_session(session: str, places: Places, *, limit: int, as_json: bool) -> 
     return _with(places, work)
 
 
-def remove_session(session: str, places: Places, *, yes: bool, as_json: bool) -> int:
+def remove_session(name: str, places: Places, *, yes: bool, as_json: bool) -> int:
     """Delete the turns and runs of a session after confirmation."""
 
     async def work(opened: _Opened) -> int:
+        session = await opened.resolve(name)
         entries = await opened.memory.find_to_forget(session=session)
         runs = await opened.runs(session)
         if not entries and not runs:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import AsJson, Yes, command_group, not_empty
+from habilis.cli.options import RARE, AsJson, Yes, command_group, not_empty
 from habilis.cli.tools.options import Candidates, Examples, LibraryFolder, ModelName, Name, Version
 from habilis.forge.contract import Language
 
@@ -72,7 +72,7 @@ def show(name: Name, version: Version = None, as_json: AsJson = False, library: 
     raise typer.Exit(show_tool(name, version, library, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def history(name: Name, as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """List the versions of a tool, newest first."""
     from habilis.cli.tools.versions import show_history
@@ -80,7 +80,7 @@ def history(name: Name, as_json: AsJson = False, library: LibraryFolder = None) 
     raise typer.Exit(show_history(name, library, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Show calls, success and time of each version."""
     from habilis.cli.tools.stats import show_stats
@@ -88,7 +88,7 @@ def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     raise typer.Exit(show_stats(library, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def suggest(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Show which tools are called with most success, which ones to compose, and which ones may be deleted."""
     from habilis.cli.tools.suggest import show_suggestions
@@ -99,7 +99,7 @@ def suggest(as_json: AsJson = False, library: LibraryFolder = None) -> None:
 # Run ------------------------------------------------------------------------------------------------------------------
 
 
-@app.command('test')
+@app.command('test', rich_help_panel=RARE)
 def retest(
     names: Annotated[list[str] | None, typer.Argument(metavar='NAME', help='Tools to test (default: all).')] = None,
     properties: Annotated[
@@ -130,7 +130,7 @@ def run(
     raise typer.Exit(run_tool(name, arguments or [], library, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def bench(
     name: Name,
     versions: Annotated[
@@ -152,7 +152,7 @@ def bench(
 # Change ---------------------------------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def seed(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Add the tools that come with Habilis, if they are missing. Prints the names of those it has added."""
     from habilis.cli.tools.seed import add_seeds
@@ -211,7 +211,7 @@ def build(
     raise typer.Exit(build_tool(given))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def compose(
     names: Annotated[list[str], typer.Argument(metavar='NAME', help='Two tools or more.', show_default=False)],
     name: Annotated[str, typer.Option('--name', metavar='NEW', help='Name of the new tool.', show_default=False)],
@@ -282,7 +282,7 @@ def edit(
     raise typer.Exit(edit_tool(name, file, tests, note, library, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def optimise(
     name: Name,
     model: ModelName = None,
@@ -296,7 +296,7 @@ def optimise(
     raise typer.Exit(optimise_tool(name, model, library, download=yes, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def merge(
     keep: Annotated[str, typer.Argument(metavar='KEEP', help='Tool to keep.', show_default=False)],
     drop: Annotated[str, typer.Argument(metavar='DROP', help='Tool that does the same.', show_default=False)],
@@ -309,7 +309,7 @@ def merge(
     raise typer.Exit(merge_tools(keep, drop, library, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def rollback(
     name: Name,
     version: Annotated[int, typer.Argument(metavar='VERSION', help='Version to use.', min=1, show_default=False)],
@@ -333,7 +333,7 @@ def rm(
     raise typer.Exit(remove_tools(names, library, yes=yes))
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def doctor(
     fix: Annotated[
         bool, typer.Option('--fix', help='Rebuild the index, delete leftovers, accept edits that pass their tests.')
@@ -350,7 +350,7 @@ def doctor(
 # Share ----------------------------------------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(rich_help_panel=RARE)
 def export(
     names: Annotated[list[str], typer.Argument(metavar='NAME… FILE.zip', help='Tools, and the file to write.')],
     sign: Annotated[
@@ -381,7 +381,7 @@ def export(
     raise typer.Exit(export_file(chosen, Path(target), library, key=sign))
 
 
-@app.command('import')
+@app.command('import', rich_help_panel=RARE)
 def import_(
     file: Annotated[Path, typer.Argument(metavar='FILE.zip', help='File of `export`.', show_default=False)],
     trust: Annotated[

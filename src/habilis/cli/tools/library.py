@@ -21,20 +21,30 @@ __all__ = ['clear_errors', 'open_library', 'open_model', 'print_json', 'run_with
 T = TypeVar('T')
 
 
-def open_library(folder: str | None) -> Library:
-    """The library of the option, of the settings, or of the data folder."""
+def open_library(folder: str | None, *, fill: bool = False) -> Library:
+    """The library of the option, of the settings, or of the data folder.
+
+    `fill`: a library that no option names, and that is not there yet, gets the tools that come with Habilis.
+    """
     settings = read_settings(lambda: settings_with_options({'library': folder}))
-    return Library(Path(settings.library).expanduser() if settings.library else data_folder() / 'library')
+    library = Library(Path(settings.library).expanduser() if settings.library else data_folder() / 'library')
+    if fill and folder is None and not library.folder.exists():
+        from habilis.forge.library.seed_tools import seed
+
+        with clear_errors(library):
+            run_interruptible(lambda: seed(library, on_start=lambda count: say(f'first use: testing {count} tools …')))
+    return library
 
 
 def run_with_library(
     folder: str | None,
     work: Callable[[Library], Coroutine[object, object, T]],
     *,
+    fill: bool = False,
     last_words: Callable[[], str] | None = None,
 ) -> T:
-    """Run work that uses sandboxes; Ctrl-C ends it cleanly, see `run_interruptible`."""
-    library = open_library(folder)
+    """Run work that uses sandboxes; Ctrl-C ends it cleanly, see `run_interruptible`. `fill` as for `open_library`."""
+    library = open_library(folder, fill=fill)
     with clear_errors(library):
         return run_interruptible(lambda: work(library), last_words=last_words)
 

@@ -18,7 +18,7 @@ _MIN_SUMMARY = 20
 
 def list_tools(folder: str | None, *, as_json: bool) -> int:
     """Print all tools."""
-    library = open_library(folder)
+    library = open_library(folder, fill=True)
     manifests, damaged = _read(library)
     usage = _usage(library)
     if as_json:
@@ -36,7 +36,7 @@ def list_tools(folder: str | None, *, as_json: bool) -> int:
 
 def search_tools(query: str, folder: str | None, *, limit: int, threshold: float, as_json: bool) -> int:
     """Print the tools that fit a query, best first; the exit code is 1 if there is none."""
-    found = open_library(folder).search(query, limit=limit, threshold=threshold)
+    found = open_library(folder, fill=True).search(query, limit=limit, threshold=threshold)
     if as_json:
         print_json(found)
     elif found:

@@ -35,4 +35,4 @@ def run_tool(name: str, texts: Sequence[str], folder: str | None, *, as_json: bo
             print_answer(result)
         return 0
 
-    return run_with_library(folder, work)
+    return run_with_library(folder, work, fill=True)

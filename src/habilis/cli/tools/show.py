@@ -14,7 +14,7 @@ from habilis.forge.source import read_source
 
 def show_tool(name: str, version: int | None, folder: str | None, *, as_json: bool) -> int:
     """Print everything about a version: signature, documentation, origin, code and tests."""
-    library = open_library(folder)
+    library = open_library(folder, fill=True)
     made, candidate = library.manifest(name, version), library.candidate(name, version)
     edited = library.is_edited(name, version)
     if as_json:

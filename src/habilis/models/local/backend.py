@@ -154,6 +154,6 @@ def cannot_load(path: Path) -> ModelError:
     """The error for a file that llama.cpp cannot load."""
     msg = (
         f'llama.cpp cannot load {path}: the file is damaged or of an unknown format, or memory is too small. '
-        'Set a smaller context_tokens, or download the file again with `habilis models remove` and `install`'
+        'Set a smaller context_tokens, or download the file again with `habilis models rm` and `install`'
     )
     return ModelError(msg)
