@@ -5,7 +5,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -114,6 +114,7 @@ async def _read(store: Store, user: str, last: RunInfo) -> Recorded:
     agents = await read_trajectories(view)
     inputs = agents[0].inputs if agents else None
     note = TurnNote.from_meta(inputs.meta if inputs is not None else {})
+    note = replace(note, mode='') if view.imported else note  # a stranger must not choose it
     ended = view.ended.get('ended')
     is_unfinished = view.state in ('interrupted', 'failed') or (
         view.state in ('stopped', 'waiting') and ended in (None, 'approval')

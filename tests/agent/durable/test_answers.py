@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent
+from habilis.core.errors import ModelError
 from habilis.journal import MemoryStore, Store
+from habilis.journal.copies import export_run
+from habilis.journal.runs import import_foreign_run
 from habilis.models import ScriptedModel
 from habilis.tools import Approval, ApprovalRequest, tool
 from tests.agent.hooks.watching import code
@@ -129,6 +132,20 @@ async def test_a_run_that_nobody_watches_takes_the_same_answers_later() -> None:
         assert [waiting.arguments for waiting in result.waiting] == [{'path': 'other'}]
         await agent.answer('run-1', {'approved': False, 'reason': 'leave it'})
     assert again.put == [f'src/{n}' for n in range(4)]
+
+
+async def test_answers_of_an_imported_run_hold_for_no_call_that_it_has_not_made() -> None:
+    store, other = MemoryStore(), MemoryStore()
+    cells = [code("put('a')"), code("put('b')")]
+    desk = Desk(store, *cells, answers=[Approval(scope='session')])
+    async with desk.agent as agent:
+        with pytest.raises(ModelError):  # the script has no more replies
+            await agent.run('go', run_id='run-1')
+    await import_foreign_run(other, await export_run(store, 'run-1'))
+    again = Desk(other, code("put('c')\nfinal_answer(1)"), answers=[True])
+    async with again.agent as agent:
+        assert (await agent.resume('run-1')).output == 1
+    assert again.paths == ['c']
 
 
 KILLED = """

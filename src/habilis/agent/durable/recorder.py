@@ -53,6 +53,7 @@ from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
 from habilis.journal.failures import failed_paths
 from habilis.journal.index import name_of, parent_of
+from habilis.journal.runs import is_import_note
 from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, GateCall
@@ -101,6 +102,9 @@ class Recorder:
 
         self.grants = Grants()
         """What people have approved beyond one call: those of the toolbox, to which replayed cells add theirs."""
+
+        self._is_foreign = any(map(is_import_note, scope.journal.loaded))
+        """Whether the run was imported: then answers in its record hold for their own calls only."""
 
         self._key = fingerprint(task)
         self._snapshots: dict[str, str] = {}
@@ -219,7 +223,8 @@ class Recorder:
         )
         outcome = found.outcome
         if records:
-            await add_grants(self.grants, self.journal.index, self.journal.value_of, paths[0])
+            if not self._is_foreign:
+                await add_grants(self.grants, self.journal.index, self.journal.value_of, paths[0])
             self._snapshots.update(records[0].attached)
             calls = [await self._calls.resolve(reference) for reference in found.calls]
             outcome = replace(outcome, code=code, cell=replace(outcome.cell, calls=tuple(calls)))
@@ -296,7 +301,8 @@ class Recorder:
             lambda: scope.decide(name, asked, question=question, key=key, person=ask, located=paths.append)
         )
         self._locate(current_channel(), paths)
-        return recorded_answer(answer)
+        approval = recorded_answer(answer)
+        return replace(approval, scope='once') if self._is_foreign else approval
 
     # The run ----------------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from habilis.core.errors import AgentError, ContextOverflow
 from habilis.core.programs import program_of
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.index import name_of, parent_of
+from habilis.journal.runs import is_import_note
 from habilis.journal.scope import first_path
 from habilis.journal.stores.urls import OFF
 from habilis.models.files import File
@@ -172,7 +173,7 @@ class RunStore:
                 names=inputs.names,
                 snapshots=snapshots,
                 files=from_records(earlier, data),
-                grants=Grants(inputs.approved),
+                grants=Grants(() if any(map(is_import_note, records)) else inputs.approved),
             ),
             files=from_records(files, data),
         )

@@ -48,8 +48,9 @@ class ChatSession:
         self._store = store
         self._model: Model | None = None
         self._session: Session | None = None
-        folder = lambda: None if self.request.read_only else self.request.workspace
-        self._view = ChatView(front, folder, bell=settings.bell)
+        self._view = ChatView(
+            front, lambda: None if self.request.read_only else self.request.workspace, bell=settings.bell
+        )
 
     @property
     def session(self) -> Session:
