@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
-from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.similar_names import similar_names
@@ -27,14 +26,14 @@ class Toolbox:
 
     def __init__(
         self,
-        tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., Any]]' = (),
+        tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., object]]' = (),
         *,
         gates: 'Iterable[Gate | ResultGate]' = (),
         emit: Emit | None = None,
         approve: Approve | None = None,
         journal: CallJournal | None = None,
         code: bool = True,
-        context: Context[Any] | None = None,
+        context: Context[object] | None = None,
         sandbox: Sandbox | None = None,
         look_up: 'Callable[[str], AnyTool | None] | None' = None,
     ) -> None:
@@ -81,7 +80,7 @@ class Toolbox:
         )
         self._host_calls = HostCalls(self._calls)
 
-    def _add(self, given: 'AnyTool | MakesTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
+    def _add(self, given: 'AnyTool | MakesTool | Toolset | Callable[..., object]') -> tuple[AnyTool, ...]:
         if not isinstance(given, Toolset):
             tool = as_tool(given)
             self._enabled.add(tool.name)
@@ -169,7 +168,7 @@ class Toolbox:
         return tool.options.side in {side, 'both'} or (side == 'model' and not self._code)
 
     @contextlib.contextmanager
-    def lent(self, tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., Any]]') -> 'Generator[Toolbox]':
+    def lent(self, tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., object]]') -> 'Generator[Toolbox]':
         """Add tools for the duration of a block. Yields a toolbox with only these, for their stubs."""
         more = Toolbox(tools, code=self._code)
         added = [*more._tools, *more._toolsets]
@@ -194,12 +193,12 @@ class Toolbox:
         return tuple(self._tools.values())
 
     @property
-    def context(self) -> 'Context[Any] | None':
+    def context(self) -> 'Context[object] | None':
         """The context that tools get. Another may be set between steps."""
         return self._calls.context
 
     @context.setter
-    def context(self, context: 'Context[Any]') -> None:
+    def context(self, context: 'Context[object]') -> None:
         self._calls.context = context
 
     # Records ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """`Toolset`: a group of tools."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from habilis.core.errors import ToolDefinitionError
 from habilis.tools.tool import AnyTool, MakesTool, as_tool
@@ -11,7 +10,7 @@ class Toolset:
     """Tools that are enabled and disabled together."""
 
     def __init__(
-        self, name: str, tools: 'Iterable[AnyTool | MakesTool | Callable[..., Any]]', enabled: bool = True
+        self, name: str, tools: 'Iterable[AnyTool | MakesTool | Callable[..., object]]', enabled: bool = True
     ) -> None:
         self.name = name
         self.tools: tuple[AnyTool, ...] = tuple(as_tool(tool) for tool in tools)

@@ -40,7 +40,7 @@ def make_agent(
 ) -> Agent:
     """An agent with the options of a request. `more`: further arguments of `Agent`."""
     options: dict[str, Any] = {**agent_options(request, settings), **more}
-    return Agent[Any](model, tools=tools, hooks=hooks, approve=approve, **options)
+    return Agent(model, tools=tools, hooks=hooks, approve=approve, **options)
 
 
 def agent_options(request: CommandRequest, settings: Settings) -> WorkOptions:

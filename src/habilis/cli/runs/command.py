@@ -13,7 +13,9 @@ from habilis.cli.options import AsJson, Journal, Quiet, Yes, command_group, fold
 from habilis.cli.runs.options import (
     RUN_HELP,
     App,
+    ChangeAction,
     ExportFormat,
+    FurtherSteps,
     ModelName,
     NoResume,
     OnChange,
@@ -21,6 +23,7 @@ from habilis.cli.runs.options import (
     RunId,
     RunState,
     User,
+    Workspace,
 )
 
 EPILOG = """\b
@@ -155,29 +158,10 @@ def resume(
     answer: Annotated[
         str | None, typer.Option('--answer', metavar='TEXT', help="Answer to the agent's question, or a new message.")
     ] = None,
-    max_steps: Annotated[
-        int | None,
-        typer.Option(
-            '--max-steps', metavar='N', help='Maximum number of further model replies (default: as before).', min=1
-        ),
-    ] = None,
+    max_steps: FurtherSteps = None,
     model: ModelName = None,
-    workspace: Annotated[
-        str | None,
-        typer.Option(
-            '--workspace',
-            '-w',
-            metavar='DIR',
-            help='Folder the code may read and write (default: the folder of the run).',
-            callback=folder,
-        ),
-    ] = None,
-    on_change: Annotated[
-        OnChange,
-        typer.Option(
-            '--on-change', help='If the record no longer matches the code: fail, continue from there, or fork.'
-        ),
-    ] = OnChange.fail,
+    workspace: Workspace = None,
+    on_change: ChangeAction = OnChange.fail,
     program: App = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import not_empty
+from habilis.cli.options import folder, not_empty
 
 
 class RunState(Enum):
@@ -57,4 +57,24 @@ ModelName = Annotated[
         help='Model as provider:model (default: the model of the run).',
         callback=not_empty,
     ),
+]
+FurtherSteps = Annotated[
+    int | None,
+    typer.Option(
+        '--max-steps', metavar='N', help='Maximum number of further model replies (default: as before).', min=1
+    ),
+]
+Workspace = Annotated[
+    str | None,
+    typer.Option(
+        '--workspace',
+        '-w',
+        metavar='DIR',
+        help='Folder the code may read and write (default: the folder of the run).',
+        callback=folder,
+    ),
+]
+ChangeAction = Annotated[
+    OnChange,
+    typer.Option('--on-change', help='If the record no longer matches the code: fail, continue from there, or fork.'),
 ]

@@ -9,8 +9,16 @@ from typing import Annotated
 import typer
 
 from habilis.cli.options import AsJson, Yes, command_group, not_empty
-from habilis.cli.tools.options import Candidates, Examples, LibraryFolder, ModelName, Name, Version
-from habilis.forge.contract import Language
+from habilis.cli.tools.options import (
+    Candidates,
+    Examples,
+    LanguageName,
+    LibraryFolder,
+    ModelName,
+    Name,
+    References,
+    Version,
+)
 
 EPILOG = """\b
 A library is a folder of tools: functions of Python or JavaScript with tests, under version numbers. Tools run in a
@@ -167,18 +175,8 @@ def build(
         typer.Argument(metavar='REQUEST', help='What the tool is for.', show_default=False, callback=not_empty),
     ] = None,
     example: Examples = None,
-    context: Annotated[
-        list[str] | None,
-        typer.Option(
-            '--context',
-            metavar='PATH_OR_URL',
-            help='Folder, text file or link to a repository to build after; can be repeated.',
-        ),
-    ] = None,
-    language: Annotated[
-        Language | None,
-        typer.Option('--language', help='What the tool is written in (default: Python, or that of a tool that fits).'),
-    ] = None,
+    context: References = None,
+    language: LanguageName = None,
     model: ModelName = None,
     candidates: Candidates = 3,
     resume: Annotated[
