@@ -129,13 +129,9 @@ class ProcessBackend:
         try:
             command = [self._level.bubblewrap, *_BUBBLEWRAP, *python_command(bubblewrap.GUEST, 'inside', 'start')]
             network = {} if proxy is None else {'proxy': {**proxy, 'channel': 8}}
-            request = {
-                'op': 'spawn',
-                'command': command,
-                'settings': _settings(confinement, {}, preload) | _DESCRIPTORS | network,
-                'group': group and str(group.folder),
-                'mounts': [mount_json(mount) for mount in mounts],
-            }
+            settings = _settings(confinement, {}, preload) | _DESCRIPTORS | network
+            request = {'op': 'spawn', 'command': command, 'settings': settings}
+            request |= {'group': group and str(group.folder), 'mounts': [mount_json(mount) for mount in mounts]}
             with _file('\0'.join(options).encode()) as arguments, open(os.devnull, 'r+b') as nothing:
                 requests, answers, stdout, stderr, control, status = streams.passed
                 passed = [status, nothing.fileno(), nothing.fileno(), stderr, stdout, control]
