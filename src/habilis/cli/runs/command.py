@@ -64,7 +64,7 @@ def list_(
     from habilis.cli.runs.list import RunFilter, list_runs
 
     wanted = RunFilter(state=status.value if status else None, session=session, limit=limit)
-    raise typer.Exit(list_runs(wanted, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(list_runs(journal, user, wanted, as_json=as_json))
 
 
 @app.command()
@@ -80,7 +80,7 @@ def show(
     """Show the task, the steps and the pending questions of a run. Works on running and damaged runs too."""
     from habilis.cli.runs.show import show_run
 
-    raise typer.Exit(show_run(run, step, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(show_run(journal, user, run, step, as_json=as_json))
 
 
 @app.command()
@@ -94,7 +94,7 @@ def events(
     """List the records of a run. Each line has number, time, kind, path and the start of the value."""
     from habilis.cli.runs.events import show_events
 
-    raise typer.Exit(show_events(run, follow=follow, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(show_events(journal, user, run, follow=follow, as_json=as_json))
 
 
 @app.command()
@@ -102,7 +102,7 @@ def calls(run: RunId, as_json: AsJson = False, journal: Journal = None, user: Us
     """List the tool calls of a run. Each line has time, tool, arguments, decision and result."""
     from habilis.cli.runs.calls import show_calls
 
-    raise typer.Exit(show_calls(run, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(show_calls(journal, user, run, as_json=as_json))
 
 
 @app.command()
@@ -129,7 +129,7 @@ def diff(
     from habilis.cli.runs.files import diff_files
 
     if b is None:
-        raise typer.Exit(diff_files(a, at, journal=journal, user=user))
+        raise typer.Exit(diff_files(journal, user, a, at))
     raise typer.Exit(diff_runs(a, b, journal=journal, user=user))
 
 
@@ -138,15 +138,15 @@ def files(run: RunId, as_json: AsJson = False, journal: Journal = None, user: Us
     """List the checkpoints of a run made with checkpoints: after which steps which files had changed."""
     from habilis.cli.runs.files import list_checkpoints
 
-    raise typer.Exit(list_checkpoints(run, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(list_checkpoints(journal, user, run, as_json=as_json))
 
 
 @app.command()
 def path(journal: Journal = None, user: User = None) -> None:
     """Print the location of the journal."""
-    from habilis.cli.runs.path import print_path
+    from habilis.cli.runs.list import print_path
 
-    raise typer.Exit(print_path(journal=journal, user=user))
+    raise typer.Exit(print_path(journal, user))
 
 
 # Continue -------------------------------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def restore(
     """Bring the files of the workspace back as they were after a step. What is there now is stored first."""
     from habilis.cli.runs.files import restore_files
 
-    raise typer.Exit(restore_files(run, at, journal=journal, user=user))
+    raise typer.Exit(restore_files(journal, user, run, at))
 
 
 # Export, score, delete ------------------------------------------------------------------------------------------------
@@ -349,8 +349,8 @@ def export(
     from habilis.cli.runs.export import export_rows, export_whole_run
 
     if form is ExportFormat.run:
-        raise typer.Exit(export_whole_run(chosen[0], output, journal=journal, user=user))
-    raise typer.Exit(export_rows(chosen, output, journal=journal, user=user))
+        raise typer.Exit(export_whole_run(journal, user, chosen[0], output))
+    raise typer.Exit(export_rows(journal, user, chosen, output))
 
 
 @app.command('import')
@@ -379,7 +379,7 @@ def score(
     """Record a score for a run. It is the reward of the last row in `export --format jsonl`."""
     from habilis.cli.runs.score import score_run
 
-    raise typer.Exit(score_run(run, value, journal=journal, user=user))
+    raise typer.Exit(score_run(journal, user, run, value))
 
 
 @app.command()
@@ -392,7 +392,7 @@ def delete(
     """Delete runs permanently."""
     from habilis.cli.runs.delete import delete_runs
 
-    raise typer.Exit(delete_runs(runs, yes=yes, journal=journal, user=user))
+    raise typer.Exit(delete_runs(journal, user, runs, yes=yes))
 
 
 @app.command()
@@ -418,4 +418,4 @@ def prune(
     options = PruneOptions(
         seconds=parse_age(older_than), states=tuple(state.value for state in status or ()), keep=keep
     )
-    raise typer.Exit(prune_runs(options, dry_run=dry_run, yes=yes, journal=journal, user=user))
+    raise typer.Exit(prune_runs(journal, user, options, dry_run=dry_run, yes=yes))

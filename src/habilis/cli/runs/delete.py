@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.options import confirm_deletion
 from habilis.cli.pictures import run_pictures
-from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.runs.journal import JournalAccess, in_journal
 from habilis.cli.streams import say
 from habilis.core.errors import JournalError
 from habilis.journal import RunInfo
@@ -18,14 +18,11 @@ MAX_NAMED = 3
 MAX_TITLE_CHARS = 40
 
 
-def delete_runs(runs: Sequence[str], *, yes: bool, journal: str | None, user: str | None) -> int:
+@in_journal
+async def delete_runs(access: JournalAccess, runs: Sequence[str], *, yes: bool) -> int:
     """Delete runs after confirmation; none if one of them does not exist."""
-
-    async def work(access: JournalAccess) -> int:
-        known = list(dict.fromkeys([await access.resolve(run) for run in runs]))
-        return await confirm_and_delete(access, [await access.store.info(run) for run in known], yes=yes)
-
-    return with_journal(journal, user, work)
+    known = list(dict.fromkeys([await access.resolve(run) for run in runs]))
+    return await confirm_and_delete(access, [await access.store.info(run) for run in known], yes=yes)
 
 
 async def confirm_and_delete(access: JournalAccess, runs: Sequence[RunInfo], *, yes: bool) -> int:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from habilis.agent.durable.training_rows import to_json_lines, training_rows
-from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
+from habilis.cli.runs.journal import JournalAccess, in_journal, report_damage
 from habilis.core.errors import HabilisError
 from habilis.journal.copies import export_run
 
@@ -14,31 +14,25 @@ class ExportError(HabilisError):
     """The output file cannot be written."""
 
 
-def export_whole_run(run: str, output: str | None, *, journal: str | None, user: str | None) -> int:
+@in_journal
+async def export_whole_run(access: JournalAccess, run: str, output: str | None) -> int:
     """Write a whole run, for `import`."""
-
-    async def work(access: JournalAccess) -> int:
-        _write(await export_run(access.store, await access.resolve(run)), output)
-        return 0
-
-    return with_journal(journal, user, work)
+    _write(await export_run(access.store, await access.resolve(run)), output)
+    return 0
 
 
-def export_rows(runs: Sequence[str], output: str | None, *, journal: str | None, user: str | None) -> int:
+@in_journal
+async def export_rows(access: JournalAccess, runs: Sequence[str], output: str | None) -> int:
     """Write the steps of runs as JSON lines; of all runs, oldest first, if none is named."""
-
-    async def work(access: JournalAccess) -> int:
-        named = dict.fromkeys([await access.resolve(run) for run in runs])
-        chosen = list(named) or [info.run for info in reversed(await access.store.runs(user=access.user))]
-        code, texts = 0, list[str]()
-        for run in chosen:
-            reading = await access.read(run)
-            texts.append(to_json_lines(await training_rows(reading)))
-            code = max(code, report_damage(access, reading))
-        _write(''.join(texts), output)
-        return code
-
-    return with_journal(journal, user, work)
+    named = dict.fromkeys([await access.resolve(run) for run in runs])
+    chosen = list(named) or [info.run for info in reversed(await access.store.runs(user=access.user))]
+    code, texts = 0, list[str]()
+    for run in chosen:
+        reading = await access.read(run)
+        texts.append(to_json_lines(await training_rows(reading)))
+        code = max(code, report_damage(access, reading))
+    _write(''.join(texts), output)
+    return code
 
 
 def _write(text: str, output: str | None) -> None:

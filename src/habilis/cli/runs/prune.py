@@ -8,7 +8,7 @@ import typer
 
 from habilis.cli.printing import print_table
 from habilis.cli.runs.delete import confirm_and_delete, count_runs
-from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.runs.journal import JournalAccess, in_journal
 from habilis.cli.runs.list import list_row
 from habilis.cli.streams import say
 from habilis.journal.runs import State, prunable
@@ -37,20 +37,17 @@ def parse_age(text: str) -> float:
     return min(float(found[1]) * _UNIT_SECONDS[found[2]], _MAX_AGE_SECONDS)
 
 
-def prune_runs(options: PruneOptions, *, dry_run: bool, yes: bool, journal: str | None, user: str | None) -> int:
+@in_journal
+async def prune_runs(access: JournalAccess, options: PruneOptions, *, dry_run: bool, yes: bool) -> int:
     """List the old runs and delete them after confirmation."""
-
-    async def work(access: JournalAccess) -> int:
-        found = await prunable(
-            access.store, seconds=options.seconds, user=access.user, states=options.states, keep=options.keep
-        )
-        if not found:
-            say('no runs are that old; nothing deleted')
-            return 0
-        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [list_row(each, each.info.updated) for each in found])
-        if dry_run:
-            say(f'would delete {count_runs(len(found))}')
-            return 0
-        return await confirm_and_delete(access, [each.info for each in found], yes=yes)
-
-    return with_journal(journal, user, work)
+    found = await prunable(
+        access.store, seconds=options.seconds, user=access.user, states=options.states, keep=options.keep
+    )
+    if not found:
+        say('no runs are that old; nothing deleted')
+        return 0
+    print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [list_row(each, each.info.updated) for each in found])
+    if dry_run:
+        say(f'would delete {count_runs(len(found))}')
+        return 0
+    return await confirm_and_delete(access, [each.info for each in found], yes=yes)

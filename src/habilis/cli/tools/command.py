@@ -119,7 +119,7 @@ def retest(
     """Run the tests of tools again, in sandboxes. The exit code is 1 if one fails."""
     from habilis.cli.tools.test import run_tests
 
-    raise typer.Exit(run_tests(names or [], library, properties=properties, as_json=as_json))
+    raise typer.Exit(run_tests(library, names or [], properties=properties, as_json=as_json))
 
 
 @app.command(context_settings={'ignore_unknown_options': True})
@@ -135,7 +135,7 @@ def run(
     """Call a tool in a sandbox, and print its result."""
     from habilis.cli.tools.run import run_tool
 
-    raise typer.Exit(run_tool(name, arguments or [], library, as_json=as_json))
+    raise typer.Exit(run_tool(library, name, arguments or [], as_json=as_json))
 
 
 @app.command()
@@ -154,7 +154,7 @@ def bench(
         msg = f'{versions!r} is not a list of versions, such as 1,3'
         raise typer.BadParameter(msg, param_hint='--versions')
     chosen = list(dict.fromkeys(int(one) for one in versions.split(',') if one))
-    raise typer.Exit(compare_versions(name, chosen, library, as_json=as_json))
+    raise typer.Exit(compare_versions(library, name, chosen, as_json=as_json))
 
 
 # Change ---------------------------------------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def optimise(
     """Ask a model for a faster version, which is kept if it passes all tests and gives the same results."""
     from habilis.cli.tools.speed import optimise_tool
 
-    raise typer.Exit(optimise_tool(name, model, library, download=yes, as_json=as_json))
+    raise typer.Exit(optimise_tool(library, name, model, download=yes, as_json=as_json))
 
 
 @app.command()
@@ -392,4 +392,4 @@ def import_(
     """Add the tools of an exported file, after testing them in sandboxes. Existing tools are never changed."""
     from habilis.cli.tools.sharing import import_file
 
-    raise typer.Exit(import_file(file, library, trust=trust, as_json=as_json))
+    raise typer.Exit(import_file(library, file, trust=trust, as_json=as_json))

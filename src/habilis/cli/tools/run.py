@@ -8,31 +8,28 @@ import typer
 
 from habilis.cli.run.report import print_answer
 from habilis.cli.tools.arguments import parse_arguments
-from habilis.cli.tools.library import run_with_library
+from habilis.cli.tools.library import in_library
 from habilis.core.codec import pack
 from habilis.core.errors import ToolArgumentsError
 from habilis.forge.library.library import Library
 from habilis.forge.library.tools import library_tool
 
 
-def run_tool(name: str, texts: Sequence[str], folder: str | None, *, as_json: bool) -> int:
+@in_library
+async def run_tool(library: Library, name: str, texts: Sequence[str], *, as_json: bool) -> int:
     """Call a tool in a sandbox, and print its result."""
-
-    async def work(library: Library) -> int:
-        tool = library_tool(library, name)
-        try:
-            args, kwargs = parse_arguments(inspect.signature(tool.function), texts)
-            bound = tool.validate(args, kwargs)
-        except (typer.BadParameter, ToolArgumentsError) as error:
-            reason = error.message if isinstance(error, typer.BadParameter) else str(error)
-            signature = library.manifest(name).signature
-            msg = reason if signature in reason else f'{reason}\n{signature}'
-            raise typer.BadParameter(msg, param_hint='ARGUMENTS') from None
-        result = await tool.run(bound)
-        if as_json:
-            print(json.dumps(pack(result)))
-        else:
-            print_answer(result)
-        return 0
-
-    return run_with_library(folder, work)
+    tool = library_tool(library, name)
+    try:
+        args, kwargs = parse_arguments(inspect.signature(tool.function), texts)
+        bound = tool.validate(args, kwargs)
+    except (typer.BadParameter, ToolArgumentsError) as error:
+        reason = error.message if isinstance(error, typer.BadParameter) else str(error)
+        signature = library.manifest(name).signature
+        msg = reason if signature in reason else f'{reason}\n{signature}'
+        raise typer.BadParameter(msg, param_hint='ARGUMENTS') from None
+    result = await tool.run(bound)
+    if as_json:
+        print(json.dumps(pack(result)))
+    else:
+        print_answer(result)
+    return 0
