@@ -18,7 +18,6 @@ from habilis.cli.runs.options import (
     FurtherSteps,
     ModelName,
     NoResume,
-    OnChange,
     QuestionPath,
     RunId,
     RunState,
@@ -161,7 +160,7 @@ def resume(
     max_steps: FurtherSteps = None,
     model: ModelName = None,
     workspace: Workspace = None,
-    on_change: ChangeAction = OnChange.fail,
+    on_change: ChangeAction = 'fail',
     program: App = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -179,7 +178,7 @@ def resume(
         max_steps=max_steps,
         model=model,
         workspace=workspace,
-        on_change=on_change.value,
+        on_change=on_change,
         app=program,
         as_json=as_json,
         quiet=quiet,
@@ -333,7 +332,7 @@ def export(
     form: Annotated[
         ExportFormat,
         typer.Option('--format', help='run: one whole run, for `import`. jsonl: one row per step, for training.'),
-    ] = ExportFormat.run,
+    ] = 'run',
     everything: Annotated[bool, typer.Option('--all', help='Export all runs, with --format jsonl.')] = False,
     journal: Journal = None,
     user: User = None,
@@ -343,12 +342,12 @@ def export(
     if everything == bool(chosen):
         msg = 'give either run ids or --all'
         raise typer.BadParameter(msg, param_hint='RUN')
-    if form is ExportFormat.run and (everything or len(chosen) != 1):
+    if form == 'run' and (everything or len(chosen) != 1):
         msg = 'this format holds one run; use --format jsonl for several'
         raise typer.BadParameter(msg, param_hint='--format')
     from habilis.cli.runs.export import export_rows, export_whole_run
 
-    if form is ExportFormat.run:
+    if form == 'run':
         raise typer.Exit(export_whole_run(journal, user, chosen[0], output))
     raise typer.Exit(export_rows(journal, user, chosen, output))
 
@@ -415,7 +414,6 @@ def prune(
     """Delete old runs. Running and waiting runs are kept unless --status names them."""
     from habilis.cli.runs.prune import PruneOptions, parse_age, prune_runs
 
-    options = PruneOptions(
-        seconds=parse_age(older_than), states=tuple(state.value for state in status or ()), keep=keep
-    )
+    states = tuple(state.value for state in status or ())
+    options = PruneOptions(seconds=parse_age(older_than), states=states, keep=keep)
     raise typer.Exit(prune_runs(journal, user, options, dry_run=dry_run, yes=yes))
