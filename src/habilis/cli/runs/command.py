@@ -327,8 +327,8 @@ def export(
         list[str] | None, typer.Argument(metavar='RUN', help=f'{RUN_HELP} Several with --format jsonl.')
     ] = None,
     output: Annotated[
-        str | None, typer.Option('--output', '-o', metavar='FILE', help='Output file (default: stdout).')
-    ] = None,
+        str, typer.Option('--output', '-o', metavar='FILE', help='Output file (default: stdout).', show_default=False)
+    ] = '-',
     form: Annotated[
         ExportFormat,
         typer.Option('--format', help='run: one whole run, for `import`. jsonl: one row per step, for training.'),
@@ -345,7 +345,7 @@ def export(
     if form == 'run' and (everything or len(chosen) != 1):
         msg = 'this format holds one run; use --format jsonl for several'
         raise typer.BadParameter(msg, param_hint='--format')
-    from habilis.cli.runs.export import export_rows, export_whole_run
+    from habilis.cli.runs.exchange import export_rows, export_whole_run
 
     if form == 'run':
         raise typer.Exit(export_whole_run(journal, user, chosen[0], output))
@@ -363,7 +363,7 @@ def import_(
     user: User = None,
 ) -> None:
     """Import an exported run, and print its id."""
-    from habilis.cli.runs.import_ import import_run
+    from habilis.cli.runs.exchange import import_run
 
     raise typer.Exit(import_run(file, run_id, journal=journal, user=user))
 
@@ -412,8 +412,9 @@ def prune(
     user: User = None,
 ) -> None:
     """Delete old runs. Running and waiting runs are kept unless --status names them."""
-    from habilis.cli.runs.prune import PruneOptions, parse_age, prune_runs
+    from habilis.cli.runs.delete import PruneOptions, parse_age, prune_runs
 
-    states = tuple(state.value for state in status or ())
-    options = PruneOptions(seconds=parse_age(older_than), states=states, keep=keep)
+    options = PruneOptions(
+        seconds=parse_age(older_than), states=tuple(state.value for state in status or ()), keep=keep
+    )
     raise typer.Exit(prune_runs(journal, user, options, dry_run=dry_run, yes=yes))

@@ -91,7 +91,7 @@ def history(name: Name, as_json: AsJson = False, library: LibraryFolder = None) 
 @app.command()
 def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Show calls, success and time of each version."""
-    from habilis.cli.tools.stats import show_stats
+    from habilis.cli.tools.usage import show_stats
 
     raise typer.Exit(show_stats(library, as_json=as_json))
 
@@ -99,7 +99,7 @@ def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
 @app.command()
 def suggest(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Show which tools are called with most success, which ones to compose, and which ones may be deleted."""
-    from habilis.cli.tools.suggest import show_suggestions
+    from habilis.cli.tools.usage import show_suggestions
 
     raise typer.Exit(show_suggestions(library, as_json=as_json))
 
@@ -163,7 +163,7 @@ def bench(
 @app.command()
 def seed(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Add the tools that come with Habilis, if they are missing. Prints the names of those it has added."""
-    from habilis.cli.tools.seed import add_seeds
+    from habilis.cli.tools.add import add_seeds
 
     raise typer.Exit(add_seeds(library, as_json=as_json))
 
