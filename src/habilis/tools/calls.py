@@ -110,8 +110,8 @@ class Calls:
 
     def __init__(
         self,
-        *,
         enabled: Container[str],
+        *,
         gates: 'Iterable[Gate | ResultGate]' = (),
         approve: Approve | None = None,
         emit: Emit | None = None,

@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from types import MethodType
+from types import FrameType, MethodType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from habilis.core.codec import Json
@@ -83,7 +83,7 @@ class Tool(Generic[P, R_co]):
     def __host_function__(self) -> HostFunction:
         """The function for a sandbox that is given the tool itself, without a toolbox."""
         self.check()
-        calls = Calls(enabled={self.name})
+        calls = Calls({self.name})
         with contextlib.suppress(RuntimeError):  # no event loop runs here
             calls.bind(asyncio.get_running_loop())
         return HostCalls(calls).function(self)
@@ -367,8 +367,8 @@ def _options(**given: Any) -> ToolOptions:
     return options
 
 
-def caller_names(frame: Any) -> Mapping[str, object]:
-    """Local names where a tool is defined, for type hints in quotes; empty at module level."""
+def caller_names(frame: FrameType) -> Mapping[str, object]:
+    """Local names where a function is defined, for type hints in quotes; empty at module level."""
     local_names = frame.f_locals
     return _NO_NAMES if local_names is frame.f_globals else dict(local_names)
 

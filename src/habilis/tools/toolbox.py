@@ -52,33 +52,26 @@ class Toolbox:
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
-        self._code = code
-        self._look_up = look_up
-        self._unlisted: set[str] = set()
-        """Tools that were looked up: the model knows them already."""
-
+        self._code, self._look_up = code, look_up
+        self._unlisted: set[str] = set()  # those that were looked up: the model knows them already
         self._functions: dict[str, HostFunction] = {}
         self._described: list[AnyTool] = []
-        self._stubs = ''
-        """The stubs of the tools that were described last."""
-
-        self._tools = unique_names([tool for given in tools for tool in self._add(given)])
-        both = self._tools.keys() & self._toolsets.keys()
-        if both:
-            msg = f'a tool and a toolset have the same name {min(both)!r}; rename one'
-            raise ToolDefinitionError(msg)
-        for tool in self._tools.values():
-            tool.check()
+        self._stubs = ''  # of the tools that were described last
+        self._tools = self._read(tools)
         self._calls = Calls(
-            enabled=self._enabled,
-            gates=gates,
-            approve=approve,
-            emit=emit,
-            journal=journal,
-            context=context,
-            sandbox=sandbox,
+            self._enabled, gates=gates, approve=approve, emit=emit, journal=journal, context=context, sandbox=sandbox
         )
         self._host_calls = HostCalls(self._calls)
+
+    def _read(self, given: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., object]]') -> dict[str, AnyTool]:
+        """The tools by name. Raises `ToolDefinitionError`."""
+        tools = unique_names([tool for one in given for tool in self._add(one)])
+        if both := tools.keys() & self._toolsets.keys():
+            msg = f'a tool and a toolset have the same name {min(both)!r}; rename one'
+            raise ToolDefinitionError(msg)
+        for tool in tools.values():
+            tool.check()
+        return tools
 
     def _add(self, given: 'AnyTool | MakesTool | Toolset | Callable[..., object]') -> tuple[AnyTool, ...]:
         if not isinstance(given, Toolset):
