@@ -31,13 +31,13 @@ class Runs(Protocol):
 
     setup: AgentSetup
 
-    async def run(self, spec: RunSpec) -> Result[Any]: ...
+    async def run(self, spec: RunSpec) -> Result[object]: ...
     async def forget(self, run_id: str) -> None: ...
     def stop(self, run_id: str) -> bool: ...
     async def close(self) -> None: ...
 
 
-class AgentTool(Tool[..., Any]):
+class AgentTool(Tool[..., object]):
     """An agent that code calls like a function. Its run is nested in the run that calls it, and gets its deps."""
 
     def __init__(
@@ -52,10 +52,10 @@ class AgentTool(Tool[..., Any]):
         setup = runner.setup
         self.runner = runner
 
-        async def with_variables(ctx: Context[Any], task: str, variables: dict[str, Any] | None = None) -> Any:
+        async def with_variables(ctx: Context[object], task: str, variables: dict[str, Any] | None = None) -> Any:
             return await answer_of(self.runner, run_spec(task, {'variables': variables, 'deps': ctx.deps}), self.name)
 
-        async def in_words(ctx: Context[Any], task: str) -> Any:
+        async def in_words(ctx: Context[object], task: str) -> Any:
             return await answer_of(self.runner, run_spec(task, {'deps': ctx.deps}), self.name)
 
         function = with_variables if setup.python else in_words
@@ -64,7 +64,7 @@ class AgentTool(Tool[..., Any]):
         super().__init__(function, name=name or setup.name, options=options)
         self.description = description or _description(setup)
 
-    def _context_argument(self, context: Context[Any] | None) -> tuple[Context[Any], ...]:
+    def _context_argument(self, context: Context[object] | None) -> tuple[Context[object], ...]:
         return (context or Context(None),)  # its own run says what it needs
 
 
@@ -90,12 +90,12 @@ def _description(setup: AgentSetup) -> str:
 # The tools of a run ---------------------------------------------------------------------------------------------------
 
 
-def resolve_tools(tools: Iterable[AnyTool]) -> tuple[Toolset | Tool[..., Any], ...]:
+def resolve_tools(tools: Iterable[AnyTool]) -> tuple[Toolset | Tool[..., object], ...]:
     """Tools and toolsets, with agents and plain functions made into tools."""
     return tuple(one if isinstance(one, Toolset) else as_tool(one) for one in tools)
 
 
-def each_tool(tools: Iterable[AnyTool]) -> Iterator[Tool[..., Any]]:
+def each_tool(tools: Iterable[AnyTool]) -> Iterator[Tool[..., object]]:
     """All tools, those of toolsets too."""
     for one in resolve_tools(tools):
         yield from one.tools if isinstance(one, Toolset) else (one,)

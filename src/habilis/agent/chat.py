@@ -31,7 +31,7 @@ logger = logging.getLogger('habilis.agent')
 T = TypeVar('T', default=Any)
 U = TypeVar('U')
 
-TakeTurn = Callable[[RunSpec, 'Chat[Any]'], Awaitable[Result[Any]]]
+TakeTurn = Callable[[RunSpec, 'Chat'], Awaitable[Result]]
 
 
 class Chat(Closing, Generic[T]):
@@ -74,10 +74,10 @@ class Chat(Closing, Generic[T]):
     async def run(self, task: Task, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
 
     @overload
-    async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
+    async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result: ...
 
     @with_options(TurnOptions, RunSpec)
-    async def run(self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]) -> Result[Any]:
+    async def run(self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]) -> Result:
         """Take a turn: a run that continues the conversation. Takes the options of `Agent.run`.
 
         A turn that raises leaves the conversation as it was. One that reaches a limit is part of it, so that
@@ -92,10 +92,10 @@ class Chat(Closing, Generic[T]):
     def run_sync(self, task: Task, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
 
     @overload
-    def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
+    def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result: ...
 
     @with_options(TurnOptions, RunSpec)
-    def run_sync(self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]) -> Result[Any]:
+    def run_sync(self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]) -> Result:
         """`run` without `await`."""
         return wait_here(self._run(self._spec(task, {'output_type': output_type, **options})))
 
@@ -112,7 +112,7 @@ class Chat(Closing, Generic[T]):
         spec = run_spec(task, options, TurnOptions, where='a turn', elsewhere=owned)
         return replace(spec, user=self.user or None, session=self.session)
 
-    async def _run(self, spec: RunSpec) -> Result[Any]:
+    async def _run(self, spec: RunSpec) -> Result:
         with self._turn():
             await self._refresh()
             try:
@@ -161,7 +161,7 @@ class Chat(Closing, Generic[T]):
             await self._close_sandboxes()
             self._state = state
 
-    async def _state_after(self, spec: RunSpec, result: Result[Any]) -> SessionState:
+    async def _state_after(self, spec: RunSpec, result: Result) -> SessionState:
         messages, scope = whole_turns(result.messages), recording_scope()
         names, snapshots = self._state.names, self._state.snapshots
         if self._has_started:

@@ -219,7 +219,7 @@ class Result(Generic[T_co]):
     def to_json(self, *, indent: int | None = None) -> str:
         """The whole result as JSON text, for `from_json`. Raises `DocumentError` if the output has no JSON form."""
         agreement = self.agreement and replace(self.agreement, outputs=())
-        fields = _FORMAT.fields(replace(cast('Result[Any]', self), output=None, agreement=agreement))
+        fields = _FORMAT.fields(replace(cast('Result', self), output=None, agreement=agreement))
         fields['output'] = pack_output(self.output)
         if self.agreement is not None:
             fields['agreement_outputs'] = [pack_output(output) for output in self.agreement.outputs]
@@ -231,10 +231,10 @@ class Result(Generic[T_co]):
 
     @overload
     @staticmethod
-    def from_json(text: str | bytes, *, output_type: Any = None) -> 'Result[Any]': ...
+    def from_json(text: str | bytes, *, output_type: Any = None) -> 'Result': ...
 
     @staticmethod
-    def from_json(text: str | bytes, *, output_type: Any = None) -> 'Result[Any]':
+    def from_json(text: str | bytes, *, output_type: Any = None) -> 'Result':
         """The result that `to_json` was given, with its output as `output_type`. Raises `DocumentError`.
 
         Args:
@@ -250,5 +250,5 @@ class Result(Generic[T_co]):
         return replace(result, output=read_output(output, output_type)) if result.ended == 'answer' else result
 
 
-RESULT_FIELDS = DataclassCodec(Result[Any])
+RESULT_FIELDS = DataclassCodec(Result)
 _FORMAT = DocumentFormat('result', 1, RESULT_FIELDS, lists=('steps', 'messages', 'waiting'))

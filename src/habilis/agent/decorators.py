@@ -55,7 +55,7 @@ class Decorators:
         def add(target: Any) -> Any:
             check_types('Agent', {'tools': [target]})
             is_made = isinstance(target, Tool | Toolset | MakesTool) and not (name or options)
-            self._add_tool(cast('AnyTool', target) if is_made else make(cast('Callable[..., Any]', target)))
+            self._add_tool(cast('AnyTool', target) if is_made else make(cast('Callable[..., object]', target)))
             return cast('Any', target)
 
         return add if function is None else add(function)
@@ -95,7 +95,7 @@ class Decorators:
         needs_approval: bool = False,
         as_sync: bool = True,
         **unknown: Never,
-    ) -> Tool[..., Any]:
+    ) -> Tool[..., object]:
         """This agent as a tool of another: a function of a task, which returns the answer.
 
         Its run is nested in the run that calls it, counts for its usage, and gets its deps. Without an answer the call

@@ -4,7 +4,7 @@ import importlib.metadata
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from habilis.core.errors import AgentError
 from habilis.models.contract import Model
@@ -34,11 +34,11 @@ class ToolLibrary(Protocol):
         """The names of the few tools that fit a task, best first; none of those that are taken."""
         ...
 
-    def tool(self, name: str) -> Tool[..., Any] | None:
+    def tool(self, name: str) -> Tool[..., object] | None:
         """The tool of that name; None if there is none that can be used."""
         ...
 
-    def helpers(self, model: Model) -> Sequence[Tool[..., Any]]:
+    def helpers(self, model: Model) -> Sequence[Tool[..., object]]:
         """Tools with which code searches the library, and has new tools built by this model."""
         ...
 

@@ -60,9 +60,12 @@ def memory_tools(
         side: who may call its tools, as for `@tool`.
     """
 
-    def current() -> str:
-        return session if isinstance(session, str) else session()
+    current = (lambda: session) if isinstance(session, str) else session
+    tools = [*_entry_tools(memory, current, side), *_task_tools(memory, side)]
+    return Toolset('memory', tools, enabled, for_subagents=False)
 
+
+def _entry_tools(memory: Memory, session: Callable[[], str], side: Side) -> list[AnyTool]:
     @tool(side=side, as_sync=True)
     async def remember(
         text: Annotated[str, 'a short statement that will matter in later conversations'],
@@ -71,7 +74,7 @@ def memory_tools(
         everywhere: Annotated[bool, 'about the user, not about this work: matters in other projects too'] = False,
     ) -> str:
         """Keep a fact about the user or their work for later conversations. Returns a sentence that says so."""
-        turns = await memory.turns(current(), limit=1)
+        turns = await memory.turns(session(), limit=1)
         source = turns[-1].id if turns else None
         fact = await memory.add_fact(text, kind, source=source, replaces=replaces or None, everywhere=everywhere)
         return f'Remembered: {fact.text} (id {fact.id})'  # models repeat it to the user, who can do nothing with an id
@@ -92,7 +95,7 @@ def memory_tools(
         all_sessions: Annotated[bool, 'not only this conversation'] = False,
     ) -> list[Remembered]:
         """The last turns of this conversation or of all, oldest first."""
-        turns = await memory.turns(None if all_sessions else current(), limit=max(limit, 1))
+        turns = await memory.turns(None if all_sessions else session(), limit=max(limit, 1))
         return [_remembered(turn) for turn in turns]
 
     @tool(side=side, as_sync=True, needs_approval=True, destructive=True)
@@ -100,8 +103,7 @@ def memory_tools(
         """Delete an entry for good, with what was drawn from it. Returns how many were deleted."""
         return len(await memory.forget(id))
 
-    tools = [remember, recall, recent_conversations, forget, *_task_tools(memory, side)]
-    return Toolset('memory', tools, enabled, for_subagents=False)
+    return [remember, recall, recent_conversations, forget]
 
 
 def _task_tools(memory: Memory, side: Side) -> list[AnyTool]:

@@ -30,7 +30,7 @@ from habilis.tools import Approve, Gate, ResultGate, Toolset
 from habilis.tools.tool import MakesTool
 from habilis.tools.validation import describe_value
 
-AnyTool = Toolset | MakesTool | Callable[..., Any]
+AnyTool = Toolset | MakesTool | Callable[..., object]
 """A `Tool`, a group of them, a plain function with type hints, or another agent."""
 
 ModelChoice = str | ModelConfig | Model

@@ -69,7 +69,7 @@ class Runner:
         self._runs = RunStore(setup.journal)
         self._library = None if setup.library is None else open_library(setup.library, setup.settings.library)
         self._delegation = Delegation(lambda setup: Runner(setup, setup)) if setup.helpers else None
-        self._chats: WeakSet[Chat[Any]] = WeakSet()
+        self._chats: WeakSet[Chat] = WeakSet()
         self._is_closed = self._is_asked = False
 
     @property
@@ -91,18 +91,18 @@ class Runner:
         for started in self._open.values():
             started.run.set_observations(bounds)
 
-    def conversation(self, session: str | None, user: str | None) -> Chat[Any]:
+    def conversation(self, session: str | None, user: str | None) -> Chat:
         """A conversation whose turns are runs of this agent."""
         check_types('a conversation', {'session': session, 'user': user})
         self._check_open()
         user = user or self.setup.settings.user or ''
-        chat = Chat[Any](self.run, self.setup, self._runs, session=session or '', user=user)
+        chat = Chat(self.run, self.setup, self._runs, session=session or '', user=user)
         self._chats.add(chat)
         return chat
 
     # Start ------------------------------------------------------------------------------------------------------------
 
-    async def run(self, spec: RunSpec, chat: Chat[Any] | None = None) -> Result[Any]:
+    async def run(self, spec: RunSpec, chat: Chat | None = None) -> Result:
         """Do a task, as a turn of this conversation if there is one.
 
         Inside a flow or a tool of another run it is recorded as part of that.
@@ -121,20 +121,20 @@ class Runner:
         earlier = chat.messages if chat is not None else spec.history
         return replace(result, messages=with_data(result.messages, data_of(spec.attached, earlier)))
 
-    async def _run_nested(self, spec: RunSpec, chat: Chat[Any] | None) -> RecordedResult:
+    async def _run_nested(self, spec: RunSpec, chat: Chat | None) -> RecordedResult:
         scope = recording_scope()
         assert scope is not None
         recorder = Recorder(scope, top=False, task=spec.task)
         run = await self._begin(f'{scope.journal.run}/{scope.path}', spec, recorder, chat)
         return await recorder.recorded(await self._finish(run, spec.artifacts))
 
-    async def _resume_or_start(self, spec: RunSpec, chat: Chat[Any] | None) -> Result[Any]:
+    async def _resume_or_start(self, spec: RunSpec, chat: Chat | None) -> Result:
         if not self._runs.is_off or spec.run_id in self._open:
             with contextlib.suppress(RunNotFound):
                 return await self.resume(spec)
         return await self._finish(await self.start(spec, chat), spec.artifacts, chat)
 
-    async def start(self, spec: RunSpec, chat: Chat[Any] | None = None) -> Run:
+    async def start(self, spec: RunSpec, chat: Chat | None = None) -> Run:
         """Start a run to be done step by step."""
         scope = recording_scope()
         if scope is None:
@@ -143,21 +143,14 @@ class Runner:
         recorder = Recorder(below, top=False, task=spec.task)
         return await self._begin(f'{below.journal.run}/{below.path}', spec, recorder)
 
-    async def _begin(self, run_id: str, spec: RunSpec, recorder: Recorder | None, chat: Chat[Any] | None = None) -> Run:
+    async def _begin(self, run_id: str, spec: RunSpec, recorder: Recorder | None, chat: Chat | None = None) -> Run:
         self._check_open()
         check_inputs(self.setup, spec.variables)
         tools = self._tools(spec)
         model = await self._loaded_model()
         check_task_files(self.setup, spec.attached, model)
         user = spec.user or self.setup.settings.user or ''
-        if chat is not None:
-            start, sandboxes = await chat.start_turn()
-        elif spec.history:
-            start, sandboxes = SessionState(messages=spec.history, names=None), None
-        else:
-            start, sandboxes = await self._runs.session_state(user, spec.session if recorder is None else ''), None
-        if spec.own_sandbox is not None:
-            sandboxes = Sandboxes(main=spec.own_sandbox)
+        start, sandboxes = await self._start_of(spec, chat, user, is_nested=recorder is not None)
         spec = replace(
             spec,
             run_id=run_id,
@@ -191,6 +184,17 @@ class Runner:
             await self._close_run(run_id)
             raise
         return started.run
+
+    async def _start_of(
+        self, spec: RunSpec, chat: Chat | None, user: str, *, is_nested: bool
+    ) -> tuple[SessionState, Sandboxes | None]:
+        """Where the conversation of a run is, and the sandboxes it has already."""
+        start, sandboxes = SessionState(messages=spec.history, names=None), None
+        if chat is not None:
+            start, sandboxes = await chat.start_turn()
+        elif not spec.history:
+            start = await self._runs.session_state(user, '' if is_nested else spec.session)
+        return start, sandboxes if spec.own_sandbox is None else Sandboxes(main=spec.own_sandbox)
 
     async def _open_run(
         self,
@@ -266,7 +270,7 @@ class Runner:
 
     # Resume -----------------------------------------------------------------------------------------------------------
 
-    async def resume(self, spec: RunSpec) -> Result[Any]:
+    async def resume(self, spec: RunSpec) -> Result:
         """Resume a run that is open here, or load it from the journal."""
         self._check_open()
         run_id, answer = spec.run_id, spec.answer
@@ -304,7 +308,7 @@ class Runner:
             return result
         return await self._finish(started.run, {} if started.run.steps else loaded.inputs.artifacts)
 
-    async def _resume_open(self, started: StartedRun, answer: str | None, limits: RunLimits) -> Result[Any]:
+    async def _resume_open(self, started: StartedRun, answer: str | None, limits: RunLimits) -> Result:
         """Resume a run of this process that is still open."""
         run = started.run
         if run.is_busy:
@@ -346,7 +350,7 @@ class Runner:
             return started
         return await self._close_run(run_id)
 
-    async def _finish(self, run: Run, artifacts: Mapping[str, str], chat: Chat[Any] | None = None) -> Result[Any]:
+    async def _finish(self, run: Run, artifacts: Mapping[str, str], chat: Chat | None = None) -> Result:
         is_over = run.is_recorded or chat is not None  # the sandbox of a chat is that of its next turn
         result: Result[object] | None = None
         try:

@@ -5,10 +5,10 @@ from dataclasses import MISSING, fields
 from inspect import Parameter, signature
 from typing import Any, TypeVar, cast
 
-F = TypeVar('F', bound=Callable[..., Any])
+F = TypeVar('F', bound=Callable[..., object])
 
 
-def with_options(options: type, defaults: type, *, like: Callable[..., Any] | None = None) -> Callable[[F], F]:
+def with_options(options: type, defaults: type, *, like: Callable[..., object] | None = None) -> Callable[[F], F]:
     """Show the options of a TypedDict in the signature of a method, and what the method `like` it says about them.
 
     `defaults` is the dataclass that the options become.

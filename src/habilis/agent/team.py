@@ -1,7 +1,7 @@
 """Two agents on one task: the first makes a plan, the second carries it out."""
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from habilis.agent.agent import Agent
 from habilis.agent.context.output import as_text
@@ -17,7 +17,7 @@ T = TypeVar('T')
 class TeamResult(Generic[T]):
     """What both have done."""
 
-    planned: Result[Any]
+    planned: Result[object]
     """Of the planner; its output is the plan."""
 
     implemented: Result[T] | None
@@ -54,11 +54,11 @@ class TeamResult(Generic[T]):
         return self.planned.scripted or self._last.scripted
 
     @property
-    def _last(self) -> Result[Any]:
+    def _last(self) -> Result[object]:
         return self.implemented or self.planned
 
 
-async def plan_and_implement(planner: Agent[Any], implementer: Agent[T], task: str) -> TeamResult[T]:
+async def plan_and_implement(planner: Agent, implementer: Agent[T], task: str) -> TeamResult[T]:
     """Let the planner write a plan and the implementer carry it out.
 
     The planner may be one without Python (`python=False`). If both are given the same `Sandbox`, the implementer finds

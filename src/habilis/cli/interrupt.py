@@ -46,14 +46,7 @@ def run_interruptible(
         if task is not None:
             task.get_loop().call_soon_threadsafe(task.cancel)
         if last_words is not None:
-            threading.Thread(target=wait, daemon=True).start()
-
-    def wait() -> None:
-        """End the process if the work does not end, or if threads that it has left keep the process alive."""
-        is_finished = finished.wait(GRACE)
-        if is_finished:
-            time.sleep(GRACE / 3)
-        _exit_now(None if is_finished else last_words)
+            threading.Thread(target=_exit_soon, args=(finished, last_words), daemon=True).start()
 
     previous = signal.signal(signal.SIGINT, handle)
     try:
@@ -69,6 +62,14 @@ def run_interruptible(
     finally:
         finished.set()
         signal.signal(signal.SIGINT, previous)
+
+
+def _exit_soon(finished: threading.Event, last_words: Callable[[], str]) -> None:
+    """End the process if the work does not end, or if threads that it has left keep the process alive."""
+    is_finished = finished.wait(GRACE)
+    if is_finished:
+        time.sleep(GRACE / 3)
+    _exit_now(None if is_finished else last_words)
 
 
 def _wake_at_signals(loop: asyncio.AbstractEventLoop) -> None:

@@ -8,15 +8,15 @@ import os
 import select
 import threading
 
+STDIN = 0
 POLL_SECONDS = 0.05
 CHUNK_BYTES = 65536
 
 
 class LineReader:
-    """Lines of a file descriptor."""
+    """Lines of stdin."""
 
-    def __init__(self, descriptor: int = 0) -> None:
-        self._descriptor = descriptor
+    def __init__(self) -> None:
         self._buffer = b''
         self._ended = False
 
@@ -36,11 +36,11 @@ class LineReader:
         if os.name != 'posix':  # select() works only on sockets there
             return True
         while stop is None or not stop.is_set():
-            if select.select([self._descriptor], [], [], POLL_SECONDS)[0]:
+            if select.select([STDIN], [], [], POLL_SECONDS)[0]:
                 return True
         return False
 
     def _fill(self) -> None:
-        data = os.read(self._descriptor, CHUNK_BYTES)
+        data = os.read(STDIN, CHUNK_BYTES)
         self._buffer += data
         self._ended = not data

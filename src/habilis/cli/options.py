@@ -75,7 +75,7 @@ def folder(value: str | None) -> str | None:
     return value
 
 
-def existing_folder(value: str | None, *, create: bool, option: str = '--workspace') -> str | None:
+def existing_folder(value: str | None, *, create: bool) -> str | None:
     """Refuse a folder that does not exist, with the nearest name, unless the sandbox may create it."""
     if value is None or create or os.path.lexists(value):
         return value
@@ -84,7 +84,7 @@ def existing_folder(value: str | None, *, create: bool, option: str = '--workspa
     near = similar_names(name, siblings, n=1)
     advice = f'did you mean {os.path.join(os.path.dirname(value), near[0])}? ' if near else ''
     msg = f'there is no folder {value}; {advice}Use --create to make it'
-    raise typer.BadParameter(msg, param_hint=option)
+    raise typer.BadParameter(msg, param_hint='--workspace')
 
 
 def words(values: list[str] | None) -> list[str]:

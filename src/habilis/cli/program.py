@@ -4,7 +4,6 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, cast
 
 import typer
 
@@ -12,7 +11,7 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.core.narrowing import is_list, is_tuple
 from habilis.tools import Toolset
 
-AnyTool = Toolset | Callable[..., Any]
+AnyTool = Toolset | Callable[..., object]
 
 
 def load_object(name: str, *, option: str, example: str, folder: str | None = None) -> object:
@@ -43,5 +42,5 @@ def load_tools(names: Iterable[str], *, folder: str | None = None) -> list[AnyTo
             if not isinstance(one, Toolset) and (not callable(one) or isinstance(one, type)):
                 msg = f'{name} is of type {type(one).__name__}, not a function, a Toolset or a list of them'
                 raise typer.BadParameter(msg, param_hint='--tools')
-            tools.append(cast('AnyTool', one))
+            tools.append(one)
     return tools

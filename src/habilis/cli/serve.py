@@ -3,12 +3,19 @@
 import asyncio
 import contextlib
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from habilis.cli.options import command_group
 from habilis.cli.streams import say
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from uvicorn import Server
+
+    from habilis.server.settings import ServiceSettings
 
 app = command_group('Serve sandboxes to other programs and machines.')
 
@@ -31,48 +38,48 @@ def serve() -> None:
     """Serve sandboxes to other programs and machines."""
 
 
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        '--key',
+        metavar='KEY',
+        help=f'Key of a caller. Can be repeated. Other users can see it here: prefer {KEY_VARIABLE}.',
+    ),
+]
+PerAddress = Annotated[
+    int, typer.Option('--per-address', metavar='N', min=1, help='Connections of one address, and requests of one key.')
+]
+TrustedProxies = Annotated[
+    list[str] | None,
+    typer.Option(
+        '--trusted-proxy',
+        metavar='ADDRESS',
+        help='Address or network of a proxy whose X-Forwarded-For is believed. Can be repeated.',
+    ),
+]
+Idle = Annotated[
+    float, typer.Option('--idle', metavar='S', min=1, help='Seconds after which an unused sandbox is closed.')
+]
+
+
 @app.command(epilog=EPILOG)
 def sandboxes(
     host: Annotated[str, typer.Option('--host', metavar='ADDRESS', help='Address to listen on.')] = '127.0.0.1',
     port: Annotated[int, typer.Option('--port', metavar='PORT', help='Port to listen on; 0 for any.')] = 8700,
-    key: Annotated[
-        list[str] | None,
-        typer.Option(
-            '--key',
-            metavar='KEY',
-            help=f'Key of a caller. Can be repeated. Other users can see it here: prefer {KEY_VARIABLE}.',
-        ),
-    ] = None,
+    key: Keys = None,
     backend: Annotated[str, typer.Option('--backend', metavar='NAME', help='Sandbox backend to run.')] = 'wasm',
     image: Annotated[str | None, typer.Option('--image', metavar='IMAGE', help='Image for --backend docker.')] = None,
-    e2b: Annotated[
-        bool,
-        typer.Option('--e2b', help="Serve E2B's SDK, too. Its sandboxes have a shell."),
-    ] = False,
+    e2b: Annotated[bool, typer.Option('--e2b', help="Serve E2B's SDK, too. Its sandboxes have a shell.")] = False,
     per_key: Annotated[int, typer.Option('--per-key', metavar='N', min=1, help='Sandboxes of one key.')] = 100,
-    per_address: Annotated[
-        int,
-        typer.Option('--per-address', metavar='N', min=1, help='Connections of one address, and requests of one key.'),
-    ] = 250,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            '--trusted-proxy',
-            metavar='ADDRESS',
-            help='Address or network of a proxy whose X-Forwarded-For is believed. Can be repeated.',
-        ),
-    ] = None,
-    idle: Annotated[
-        float, typer.Option('--idle', metavar='S', min=1, help='Seconds after which an unused sandbox is closed.')
-    ] = 900.0,
+    per_address: PerAddress = 250,
+    trusted_proxy: TrustedProxies = None,
+    idle: Idle = 900.0,
 ) -> None:
     """Serve sandboxes over HTTP: create, run cells, files, snapshots; and the backend `remote`."""
     from habilis.core.errors import HabilisError
-    from habilis.sandbox import backends
 
     keys = tuple(key or os.environ.get(KEY_VARIABLE, '').split(','))
     try:
-        from habilis.server.serve import listen, make_server
         from habilis.server.settings import ServiceSettings
 
         settings = ServiceSettings(
@@ -87,20 +94,33 @@ def sandboxes(
             trusted_proxies=tuple(trusted_proxy or ()),
             idle_seconds=idle,
         )
-        found = backends.backend(backend, **({'image': image} if image else {}))
-        if e2b and not getattr(found, 'has_processes', False):
-            backends.backend('process')
-        server = make_server(settings)
-        listening = listen(settings)
+        server, listening = _listen(settings)
     except (HabilisError, ImportError, TypeError) as error:
         say(str(error))
         raise typer.Exit(2) from None
-    except OSError as error:
-        say(f'cannot listen on {host}:{port}: {error.strerror}; choose another --port')
-        raise typer.Exit(2) from None
-    address = f'{f"[{host}]" if ":" in host else host}:{listening.getsockname()[1]}'
-    say(f'Serving {backend} sandboxes on http://{address} (API: http://{address}/docs). Stop with Ctrl-C.')
-    if e2b:
-        say(f"For E2B's SDK: E2B_API_URL=http://{address} E2B_SANDBOX_URL=http://{address} E2B_API_KEY=KEY")
+    _announce(settings, listening.getsockname()[1])
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.serve([listening]))
+
+
+def _listen(settings: 'ServiceSettings') -> 'tuple[Server, socket]':
+    """The server, and the socket it is to serve. The backends it needs are there."""
+    from habilis.sandbox import backends
+    from habilis.server.serve import listen, make_server
+
+    backend = backends.backend(settings.backend, **settings.backend_settings)
+    if settings.e2b and not getattr(backend, 'has_processes', False):
+        backends.backend('process')
+    server = make_server(settings)
+    try:
+        return server, listen(settings)
+    except OSError as error:
+        say(f'cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port')
+        raise typer.Exit(2) from None
+
+
+def _announce(settings: 'ServiceSettings', port: int) -> None:
+    address = f'{f"[{settings.host}]" if ":" in settings.host else settings.host}:{port}'
+    say(f'Serving {settings.backend} sandboxes on http://{address} (API: http://{address}/docs). Stop with Ctrl-C.')
+    if settings.e2b:
+        say(f"For E2B's SDK: E2B_API_URL=http://{address} E2B_SANDBOX_URL=http://{address} E2B_API_KEY=KEY")

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from uuid import UUID
 
+from habilis.agent.durable.audit import unpacked
 from habilis.agent.hooks.sanitize import diff_lines, escape_controls, one_line
-from habilis.core import codec
-from habilis.core.codec import CodecError, Json
+from habilis.core.codec import Json
 from habilis.core.integers import safe_repr
 from habilis.core.narrowing import fields_in, is_dict
 
@@ -23,14 +23,6 @@ _WRITTEN_AS_TEXT = (str, Decimal, UUID, datetime.date, datetime.time, datetime.t
 def value_text(value: object) -> str:
     """The value as a person writes it: text without quotes, `3.50`, `2026-01-02 03:04:00`; others as in Python."""
     return str(value) if isinstance(value, _WRITTEN_AS_TEXT) else safe_repr(value)
-
-
-def unpacked(value: Json) -> object:
-    """The value that was packed as JSON; the JSON itself if it is damaged."""
-    try:
-        return codec.unpack(value)
-    except CodecError:
-        return value
 
 
 def arguments_text(arguments: Mapping[str, object]) -> str:

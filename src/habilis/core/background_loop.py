@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from habilis.core.errors import HabilisError
 
@@ -17,7 +17,7 @@ POLL_SECONDS = 0.1
 _lock = threading.Lock()
 
 
-def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+def run_blocking(work: Coroutine[object, object, T]) -> T:
     """Run a coroutine on the background loop and return its result. Ctrl-C cancels it."""
     loop = background_loop('habilis-sync')
     if asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage]
@@ -64,7 +64,7 @@ if hasattr(os, 'register_at_fork'):
     os.register_at_fork(after_in_child=_make_loop.cache_clear)  # threads do not survive a fork
 
 
-def _start(work: Coroutine[Any, Any, T], outcome: 'Future[T]', loop: asyncio.AbstractEventLoop) -> None:
+def _start(work: Coroutine[object, object, T], outcome: 'Future[T]', loop: asyncio.AbstractEventLoop) -> None:
     task = loop.create_task(work)
 
     def set_outcome(done: 'asyncio.Task[T]') -> None:

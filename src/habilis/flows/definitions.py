@@ -12,18 +12,11 @@ from habilis.flows import runs
 from habilis.flows.context import NewOutput
 from habilis.flows.contract import FlowDefinitionError, FlowError, StepOptions
 from habilis.flows.execution import call_of, run_body, run_in_step, run_step
-from habilis.flows.recorded import (
-    NO_NAMES,
-    GivenOptions,
-    RecordedFunction,
-    caller_names,
-    check_timeout,
-    checked_options,
-)
+from habilis.flows.recorded import NO_NAMES, GivenOptions, RecordedFunction, check_timeout, checked_options
 from habilis.flows.runs import FlowRun
 from habilis.journal import OnChange, Store, current_scope, recording_scope
 from habilis.sandbox.host.functions import is_async
-from habilis.tools.tool import Tool
+from habilis.tools.tool import Tool, caller_names
 
 P = ParamSpec('P')
 Q = ParamSpec('Q')

@@ -4,7 +4,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from types import FrameType
 from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from habilis.flows.contract import FlowDefinitionError, StepOptions
@@ -84,12 +83,6 @@ def check_timeout(value: object) -> None:
     if value is not None and not (isinstance(value, (int, float)) and value > 0):
         msg = f'timeout={value!r}: give seconds, more than 0, or None'
         raise FlowDefinitionError(msg)
-
-
-def caller_names(frame: FrameType) -> Mapping[str, object]:
-    """The local names where a step is defined, to resolve type hints written as text. Empty at module level."""
-    local_names = frame.f_locals
-    return NO_NAMES if local_names is frame.f_globals else dict(local_names)
 
 
 def _is_count(value: object) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from habilis.agent.loop.components import parent_ledgers
 from habilis.core.errors import ForgeError, ToolCallError, ToolDefinitionError
@@ -50,7 +49,7 @@ class AgentLibrary:
         tools = [(one.name, self.tool(one.name)) for one in found]
         return [(name, made.render(TypeNames())) for name, made in tools if made is not None]
 
-    def tool(self, name: str) -> Tool[..., Any] | None:
+    def tool(self, name: str) -> Tool[..., object] | None:
         """The tool of that name; None if there is none that can be used."""
         if name not in self._library or name in HELPERS:
             return None
@@ -61,7 +60,7 @@ class AgentLibrary:
         found.description = found.description.partition('\n\n')[0][:MAX_DESCRIPTION]
         return found
 
-    def helpers(self, model: Model) -> Sequence[Tool[..., Any]]:
+    def helpers(self, model: Model) -> Sequence[Tool[..., object]]:
         """Tools with which code searches the library, and has new tools built by this model."""
 
         @tool
@@ -69,7 +68,7 @@ class AgentLibrary:
             """Search the library of tested tools. Returns their signatures; call one by its name in the next cell."""
             return '\n\n'.join(stub for _, stub in self._stubs(query)) or 'no tool fits'
 
-        async def make_tool(ctx: Context[Any], request: str, examples: list[str] | None = None) -> str:
+        async def make_tool(ctx: Context[object], request: str, examples: list[str] | None = None) -> str:
             """Have a tool built and tested that no tool does yet, and kept for later. Takes a while.
 
             `request` says in words what it takes and returns; `examples` must hold, such as ["area(2, 3) == 6"].
@@ -79,7 +78,7 @@ class AgentLibrary:
 
         return find_tools, Tool(make_tool, options=ToolOptions(as_sync=True))
 
-    async def _make(self, ctx: Context[Any], model: Model, request: str, examples: list[str]) -> str:
+    async def _make(self, ctx: Context[object], model: Model, request: str, examples: list[str]) -> str:
         def watch(stage: str, text: str) -> None:
             ctx.log(f'{stage}: {text}')
 

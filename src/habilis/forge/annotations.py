@@ -6,7 +6,7 @@ from typing import Any, Literal, Union
 
 from habilis.core.syntax import parse_expression
 
-_PLAIN: dict[str, Any] = {
+_PLAIN: dict[str, object] = {
     'int': int,
     'float': float,
     'str': str,
@@ -67,7 +67,7 @@ def _literal(node: ast.expr) -> object:
         return None
 
 
-def to_type(node: ast.expr | None) -> Any:
+def to_type(node: ast.expr | None) -> object:
     """The type that a hint names; `Any` if it is not one of plain data."""
     match node:
         case ast.Constant(value=None):
@@ -87,7 +87,7 @@ def to_type(node: ast.expr | None) -> Any:
             return Any
 
 
-def _subscripted(name: str, inner: list[ast.expr]) -> Any:
+def _subscripted(name: str, inner: list[ast.expr]) -> object:
     if name == 'Literal':
         values = tuple(_literal(one) for one in inner)
         return Literal[values]  # pyright: ignore[reportInvalidTypeArguments]
@@ -101,14 +101,14 @@ def _subscripted(name: str, inner: list[ast.expr]) -> Any:
     return _GENERIC[name][tuple(types)] if types else _GENERIC[name]
 
 
-def _has_right_count(generic: Any, inner: list[ast.expr]) -> bool:
+def _has_right_count(generic: object, inner: list[ast.expr]) -> bool:
     if generic is tuple:
         dots = [index for index, one in enumerate(inner) if isinstance(one, ast.Constant) and one.value is ...]
         return bool(inner) and (not dots or (dots == [1] and len(inner) == 2))
     return len(inner) == (2 if generic is dict else 1)
 
 
-def _union(types: list[Any]) -> Any:
+def _union(types: list[object]) -> object:
     if Any in types:
         return Any
     return Union[tuple(types)]  # noqa: UP007 # pyright: ignore[reportInvalidTypeArguments]

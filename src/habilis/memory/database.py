@@ -48,14 +48,18 @@ deletions, and `vectors.version` the additions, so that a process sees what othe
 """
 
 
+Row = tuple[Any, ...]
+"""A row of a result: its columns as the database gives them."""
+
+
 class Cursor(Protocol):
     """Executes SQL inside a transaction. `?` marks a value, `{s}` the schema."""
 
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def all(self, sql: str, *values: object) -> list[Row]:
         """All rows."""
         ...
 
-    def one(self, sql: str, *values: object) -> tuple[Any, ...] | None:
+    def one(self, sql: str, *values: object) -> Row | None:
         """The first row."""
         ...
 

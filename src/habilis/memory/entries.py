@@ -5,12 +5,12 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from habilis.core.errors import RememberError
 from habilis.core.stems import STOP_WORDS, Stemmer
 from habilis.memory.contract import Entry, Fact, FactKind, Turn
-from habilis.memory.database import Cursor
+from habilis.memory.database import Cursor, Row
 
 COLUMNS = 'number, type, id, session, place, label, text, at, source, successor, project'
 """The columns that `read_entry` takes."""
@@ -166,7 +166,7 @@ def marks(values: Sequence[object]) -> str:
     return ', '.join('?' * len(values))
 
 
-def read_entry(row: tuple[Any, ...]) -> Entry:
+def read_entry(row: Row) -> Entry:
     """The entry of a row with `COLUMNS`."""
     _, type_, id_, session, place, label, text, at, source, successor, project = row
     if type_ == 'turn':

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TypeVar, get_args
 
 from habilis.core.closing import Closing
 from habilis.core.errors import RememberError
@@ -26,7 +26,7 @@ from habilis.memory.contract import (
     TaskState,
     Turn,
 )
-from habilis.memory.database import Cursor, Database
+from habilis.memory.database import Cursor, Database, Row
 from habilis.memory.entries import COLUMNS, digest_of, find_id, find_owner, insert, lock_owner, new_id, read_entry
 from habilis.memory.forgetting import Selection
 from habilis.memory.search import Filter, roll_up, search, with_neighbours
@@ -333,7 +333,7 @@ class Memory(Closing):
         clear_due: bool = False,
     ) -> Task:
         """Change a task; what is not given stays. Raises `RememberError`."""
-        given: dict[str, Any] = {
+        given: dict[str, object] = {
             'state': state,
             'title': None if title is None else title.strip(),
             'after': None if after is None else tuple(dict.fromkeys(after)),
@@ -365,7 +365,7 @@ def _check(check: Callable[[str, str], None], name: str, what: str) -> None:
         raise RememberError(str(error)) from None
 
 
-def _session(cursor: Cursor, row: tuple[Any, ...]) -> SessionInfo:
+def _session(cursor: Cursor, row: Row) -> SessionInfo:
     session, turns, first, last, number = row
     found = cursor.one(f'SELECT {COLUMNS} FROM {{s}}entries WHERE number = ?', number)
     assert found is not None

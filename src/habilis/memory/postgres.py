@@ -4,13 +4,13 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from habilis.core.errors import SettingsError, StoreUnavailable
 from habilis.journal.errors import store_unavailable
 from habilis.journal.stores.postgres import SCHEMES, connection_text, is_passing
 from habilis.journal.stores.server_address import parse_address
-from habilis.memory.database import TABLES, VERSION, Cursor
+from habilis.memory.database import TABLES, VERSION, Cursor, Row
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error
@@ -125,10 +125,10 @@ class _PostgresCursor:
     def _text(self, sql: str) -> bytes:
         return sql.replace('{s}', f'"{self._schema}".').replace('?', '%s').encode()
 
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def all(self, sql: str, *values: object) -> list[Row]:
         return self._connection.execute(self._text(sql), values).fetchall()
 
-    def one(self, sql: str, *values: object) -> tuple[Any, ...] | None:
+    def one(self, sql: str, *values: object) -> Row | None:
         return self._connection.execute(self._text(sql), values).fetchone()
 
     def run(self, sql: str, *values: object) -> int:

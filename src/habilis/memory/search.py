@@ -4,10 +4,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from habilis.memory.contract import Fact, Hit, SessionHit, Turn
-from habilis.memory.database import Cursor
+from habilis.memory.database import Cursor, Row
 from habilis.memory.entries import COLUMNS, OWNED, Owner, find_owner, marks, parts, read_entries, read_entry, terms_of
 
 _K1, _B = 1.2, 0.75
@@ -216,15 +216,13 @@ def _compare_neighbours(cursor: Cursor, owner: str, found: dict[int, _Candidate]
         one.nearby = max((other.words for other in nearby if other), default=0.0)
 
 
-def _turns_at(
-    cursor: Cursor, owner: str, places: Iterable[tuple[str, int]], where: Filter | None = None
-) -> list[tuple[Any, ...]]:
+def _turns_at(cursor: Cursor, owner: str, places: Iterable[tuple[str, int]], where: Filter | None = None) -> list[Row]:
     """The rows of the turns at these places."""
     by_session = defaultdict[str, list[int]](list)
     for session, place in places:
         by_session[session].append(place)
     conditions, values = where.conditions() if where else ('', [])
-    rows: list[tuple[Any, ...]] = []
+    rows: list[Row] = []
     for session, numbers in by_session.items():
         for part in parts(numbers):
             sql = f"""SELECT {COLUMNS} FROM {{s}}entries

@@ -6,12 +6,12 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from habilis.core.errors import StoreUnavailable
 from habilis.journal.errors import store_unavailable
 from habilis.journal.stores.sqlite_file import LOCK_SECONDS, Schema, SqliteFile
-from habilis.memory.database import TABLES, VERSION, Cursor
+from habilis.memory.database import TABLES, VERSION, Cursor, Row
 
 T = TypeVar('T')
 
@@ -89,10 +89,10 @@ class _SqliteCursor:
     def _execute(self, sql: str, values: Sequence[object]) -> sqlite3.Cursor:
         return self._connection.execute(sql.replace('{s}', ''), values)
 
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def all(self, sql: str, *values: object) -> list[Row]:
         return self._execute(sql, values).fetchall()
 
-    def one(self, sql: str, *values: object) -> tuple[Any, ...] | None:
+    def one(self, sql: str, *values: object) -> Row | None:
         return self._execute(sql, values).fetchone()
 
     def run(self, sql: str, *values: object) -> int:

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 from habilis.core.errors import PoolTimeout, SandboxClosed, SandboxError
 from habilis.sandbox.arguments import check, check_number
@@ -152,7 +152,7 @@ class SandboxPool:
         if self._idle_seconds is not None and not any(task.get_name() == 'expire' for task in self._background):
             self._spawn(self._expire(self._idle_seconds), 'expire')
 
-    def _spawn(self, work: Any, name: str | None = None) -> None:
+    def _spawn(self, work: Coroutine[object, object, None], name: str | None = None) -> None:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)
         self._background.add(task)
         task.add_done_callback(self._background.discard)

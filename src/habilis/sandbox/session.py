@@ -232,9 +232,7 @@ class Sandbox(FileAccess):
                 self._save_soon()
             if not folders:
                 return cell
-            files = await WORKERS.submit(
-                lambda: [change for folder, states in before for change in folder.changes(states)]
-            )
+            files = await WORKERS.submit(lambda: [change for one, states in before for change in one.changes(states)])
             return replace(cell, files=tuple(files)) if files else cell
 
     def cancel(self) -> bool:

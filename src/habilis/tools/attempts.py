@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from habilis.core.errors import ToolCallError, ToolDenied, ToolTimeout
 from habilis.core.integers import error_text
@@ -83,10 +83,9 @@ async def with_attempts(
     Args:
         attempt: makes one attempt. A function on a thread is not interrupted by the timeout.
         timeout: seconds for each attempt; `timed_out` makes the error of one that takes longer.
-        retries: maximum number of attempts after the first.
+        retries: maximum number of attempts after the first; none after a `fatal` error.
         delay: seconds before the first retry; doubled before each further one, up to `max_delay`.
         before_retry: called with the number of the attempt that failed, and its error.
-        fatal: errors that are raised at once.
     """
     number = 1
     while True:
@@ -115,7 +114,7 @@ async def with_attempts(
 
 def call_tool(
     name: str, work: Work, *, options: ToolOptions, finish: Callable[[object], object], here: bool = False
-) -> Coroutine[Any, Any, object]:
+) -> Coroutine[object, object, object]:
     """Call the function of a tool with the timeout and the retries of its options.
 
     Args:

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Never, Protocol
+from typing import Never, Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.integers import error_text
@@ -68,7 +68,7 @@ class CallableTool(Protocol):
     def complete(self, bound: inspect.BoundArguments) -> dict[str, object]: ...
     def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]: ...
     def run(
-        self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[Any] | None = None
+        self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[object] | None = None
     ) -> Awaitable[object]: ...
 
 
@@ -98,7 +98,7 @@ class _Call:
     ended: Callable[[ToolCall], object] | None = None
     """Called with its record."""
 
-    context: Context[Any] | None = None
+    context: Context[object] | None = None
     started: float = field(default_factory=time.monotonic)
 
     def as_gate_call(self) -> GateCall:
@@ -111,13 +111,13 @@ class Calls:
 
     def __init__(
         self,
-        *,
         enabled: Container[str],
+        *,
         gates: 'Iterable[Gate | ResultGate]' = (),
         approve: Approve | None = None,
         emit: Emit | None = None,
         journal: CallJournal | None = None,
-        context: Context[Any] | None = None,
+        context: Context[object] | None = None,
         sandbox: Sandbox | None = None,
         grants: Grants | None = None,
     ) -> None:

@@ -119,7 +119,7 @@ def takes_context(function: Callable[..., object]) -> bool:
     return any(context_of(parameter.annotation) is not None for parameter in list(parameters)[:1])
 
 
-def with_context(function: Callable[..., object], context: Context[Any], *args: object) -> Callable[[], object]:
+def with_context(function: Callable[..., object], context: Context[object], *args: object) -> Callable[[], object]:
     """The function with these arguments, and before them the context if it has a parameter more."""
     if takes_context(function) or _required(function) > len(args):
         args = (context, *args)

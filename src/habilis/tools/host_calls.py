@@ -5,7 +5,6 @@ import functools
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any
 
 from habilis.core.errors import ToolCallError
 from habilis.sandbox.host.functions import HostFunction
@@ -26,7 +25,7 @@ class HostCalls:
     def function(self, tool: CallableTool) -> HostFunction:
         """The tool as a function for a sandbox."""
 
-        def call(*args: object, **kwargs: object) -> Coroutine[Any, Any, object]:
+        def call(*args: object, **kwargs: object) -> Coroutine[object, object, object]:
             bind = validate_now(functools.partial(tool.validate, args, kwargs))
             return self._calls.make(tool, bind, tool.labelled(args, kwargs))
 
@@ -53,7 +52,7 @@ class HostCalls:
         for future in waiting:
             future.cancel()
 
-    def _wait(self, made: Coroutine[Any, Any, object]) -> object:
+    def _wait(self, made: Coroutine[object, object, object]) -> object:
         """Run a call on the event loop, and wait for it on the thread of a sandbox."""
         if asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage]
             made.close()
@@ -81,7 +80,7 @@ class HostCalls:
                 self._waiting.discard(future)
 
 
-def _run_at_once(made: Coroutine[Any, Any, object]) -> object:
+def _run_at_once(made: Coroutine[object, object, object]) -> object:
     """The result of a coroutine that never waits."""
     try:
         made.send(None)

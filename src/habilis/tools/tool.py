@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from types import MethodType
+from types import FrameType, MethodType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from habilis.core.codec import Json
@@ -26,7 +26,7 @@ from habilis.tools.validation import TypeValidator, describe_value
 
 P = ParamSpec('P')
 Q = ParamSpec('Q')
-R = TypeVar('R')
+R_co = TypeVar('R_co', covariant=True)
 S = TypeVar('S')
 _NO_NAMES: Mapping[str, object] = {}
 
@@ -39,7 +39,7 @@ class _Compiled:
     context: ContextParameter | None = None
 
 
-class Tool(Generic[P, R]):
+class Tool(Generic[P, R_co]):
     """A function of the host with validation, stub and options. Calling it calls the function itself."""
 
     uses_guest = False
@@ -47,7 +47,7 @@ class Tool(Generic[P, R]):
 
     def __init__(
         self,
-        function: Callable[P, R],
+        function: Callable[P, R_co],
         *,
         name: str | None = None,
         options: ToolOptions | None = None,
@@ -56,7 +56,7 @@ class Tool(Generic[P, R]):
         self._binds: Literal['instance', 'class', 'nothing'] = 'instance'
         if isinstance(function, (staticmethod, classmethod)):
             self._binds = 'class' if isinstance(function, classmethod) else 'nothing'
-            function = cast('Callable[P, R]', cast('Any', function).__func__)
+            function = cast('Callable[P, R_co]', cast('Any', function).__func__)
         self.function = function
         self.options = options or ToolOptions()
         self.name = check_name(name or _name_of(function), self.options.side)
@@ -73,7 +73,7 @@ class Tool(Generic[P, R]):
         if self.waits and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function itself, without validation."""
         return self.function(*args, **kwargs)
 
@@ -83,7 +83,7 @@ class Tool(Generic[P, R]):
     def __host_function__(self) -> HostFunction:
         """The function for a sandbox that is given the tool itself, without a toolbox."""
         self.check()
-        calls = Calls(enabled={self.name})
+        calls = Calls({self.name})
         with contextlib.suppress(RuntimeError):  # no event loop runs here
             calls.bind(asyncio.get_running_loop())
         return HostCalls(calls).function(self)
@@ -94,18 +94,18 @@ class Tool(Generic[P, R]):
         self._needs_instance = is_method and self._binds != 'nothing'
 
     @overload
-    def __get__(self, instance: None, owner: type) -> 'Tool[P, R]': ...
+    def __get__(self, instance: None, owner: type) -> 'Tool[P, R_co]': ...
     @overload
-    def __get__(self: 'Tool[Concatenate[S, Q], R]', instance: S, owner: type | None = None) -> 'Tool[Q, R]': ...
+    def __get__(self: 'Tool[Concatenate[S, Q], R_co]', instance: S, owner: type | None = None) -> 'Tool[Q, R_co]': ...
     @overload
-    def __get__(self, instance: object, owner: type | None = None) -> 'Tool[..., R]': ...
-    def __get__(self, instance: object, owner: type | None = None) -> 'Tool[..., Any]':
+    def __get__(self, instance: object, owner: type | None = None) -> 'Tool[..., R_co]': ...
+    def __get__(self, instance: object, owner: type | None = None) -> 'Tool[..., object]':
         """The tool of an instance or class, as for methods."""
         function = cast('Any', self.function)
         target = (owner or type(instance)) if self._binds == 'class' else instance
         if self._binds == 'nothing' or target is None or not hasattr(cast('object', function), '__get__'):
             return self
-        bound = Tool[..., Any](MethodType(function, target), name=self.name, options=self.options)
+        bound = Tool[..., object](MethodType(function, target), name=self.name, options=self.options)
         bound._local_names, bound._compiled = self._local_names, self._compiled
         return bound
 
@@ -188,7 +188,7 @@ class Tool(Generic[P, R]):
         args: Sequence[object] = (),
         kwargs: Mapping[str, object] = _NO_NAMES,
         *,
-        context: Context[Any] | None = None,
+        context: Context[object] | None = None,
     ) -> object:
         """Validate the arguments, call the function, validate the result. Returns plain data."""
         return await self.run(self.validate(args, kwargs), context=context)
@@ -199,8 +199,8 @@ class Tool(Generic[P, R]):
         return not (self.waits or self.options.timeout is not None or self.options.retries)
 
     def run(
-        self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[Any] | None = None
-    ) -> Coroutine[Any, Any, object]:
+        self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[object] | None = None
+    ) -> Coroutine[object, object, object]:
         """Call the function with validated arguments, with the timeout and retries of its options.
 
         A plain function runs on another thread, so that it does not block the event loop; with `here`, on this thread.
@@ -208,7 +208,7 @@ class Tool(Generic[P, R]):
         call = functools.partial(self.function, *self._context_argument(context), *bound.args, **bound.kwargs)
         return attempts.call_tool(self.name, call, options=self.options, finish=self._finish, here=here)
 
-    def _context_argument(self, context: Context[Any] | None) -> tuple[Context[Any], ...]:
+    def _context_argument(self, context: Context[object] | None) -> tuple[Context[object], ...]:
         if self.context is None:
             return ()
         if context is None:
@@ -272,7 +272,7 @@ class Tool(Generic[P, R]):
         return signature_text(self._parameters.signature, names, may_be_none=may_be_none)
 
 
-AnyTool = Tool[..., Any]
+AnyTool = Tool[..., object]
 
 
 @runtime_checkable
@@ -285,7 +285,7 @@ class MakesTool(Protocol):
 
 
 @overload
-def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+def tool(function: Callable[P, R_co], /) -> Tool[P, R_co]: ...
 @overload
 def tool(
     *,
@@ -301,8 +301,8 @@ def tool(
     on_error: OnError = 'raise',
     as_sync: bool = False,
     preview: Preview | None = None,
-) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
-def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any) -> Any:
+) -> Callable[[Callable[P, R_co]], Tool[P, R_co]]: ...
+def tool(function: Callable[..., object] | None = None, /, *, name: str | None = None, **options: Any) -> Any:
     """Make a function, method or callable object a tool.
 
     Args:
@@ -323,21 +323,21 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
 
 def tool_maker(
     local_names: Mapping[str, object], name: str | None = None, **options: Any
-) -> Callable[[Callable[..., Any]], AnyTool]:
+) -> Callable[[Callable[..., object]], AnyTool]:
     """Makes tools with these options. `local_names` are those of the place where the function is defined."""
     checked = _options(**options)
 
-    def make(target: Callable[..., Any]) -> AnyTool:
+    def make(target: Callable[..., object]) -> AnyTool:
         if isinstance(target, str):
             msg = f'@tool({target!r}) is not a function: write @tool(name={target!r})'
             raise ToolDefinitionError(msg)
         inner = target.function if isinstance(target, Tool) else target
-        return AnyTool(cast('Callable[..., Any]', inner), name=name, options=checked, local_names=local_names)
+        return AnyTool(cast('Callable[..., object]', inner), name=name, options=checked, local_names=local_names)
 
     return make
 
 
-def as_tool(function: 'AnyTool | MakesTool | Callable[..., Any]') -> AnyTool:
+def as_tool(function: 'AnyTool | MakesTool | Callable[..., object]') -> AnyTool:
     """A tool as it is, or a tool made of a function, an agent or a workflow."""
     if isinstance(function, Tool):
         return cast('AnyTool', function)
@@ -373,8 +373,8 @@ def _options(**given: Any) -> ToolOptions:
     return options
 
 
-def caller_names(frame: Any) -> Mapping[str, object]:
-    """Local names where a tool is defined, for type hints in quotes; empty at module level."""
+def caller_names(frame: FrameType) -> Mapping[str, object]:
+    """Local names where a function is defined, for type hints in quotes; empty at module level."""
     local_names = frame.f_locals
     return _NO_NAMES if local_names is frame.f_globals else dict(local_names)
 

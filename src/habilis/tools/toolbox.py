@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
-from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.similar_names import similar_names
@@ -28,14 +27,14 @@ class Toolbox:
 
     def __init__(
         self,
-        tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., Any]]' = (),
+        tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., object]]' = (),
         *,
         gates: 'Iterable[Gate | ResultGate]' = (),
         emit: Emit | None = None,
         approve: Approve | None = None,
         journal: CallJournal | None = None,
         code: bool = True,
-        context: Context[Any] | None = None,
+        context: Context[object] | None = None,
         sandbox: Sandbox | None = None,
         grants: Grants | None = None,
         look_up: 'Callable[[str], AnyTool | None] | None' = None,
@@ -56,25 +55,14 @@ class Toolbox:
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
-        self._code = code
-        self._look_up = look_up
-        self._unlisted: set[str] = set()
-        """Tools that were looked up: the model knows them already."""
-
+        self._code, self._look_up = code, look_up
+        self._unlisted: set[str] = set()  # those that were looked up: the model knows them already
         self._functions: dict[str, HostFunction] = {}
         self._described: list[AnyTool] = []
-        self._stubs = ''
-        """The stubs of the tools that were described last."""
-
-        self._tools = unique_names([tool for given in tools for tool in self._add(given)])
-        both = self._tools.keys() & self._toolsets.keys()
-        if both:
-            msg = f'a tool and a toolset have the same name {min(both)!r}; rename one'
-            raise ToolDefinitionError(msg)
-        for tool in self._tools.values():
-            tool.check()
+        self._stubs = ''  # of the tools that were described last
+        self._tools = self._read(tools)
         self._calls = Calls(
-            enabled=self._enabled,
+            self._enabled,
             gates=gates,
             approve=approve,
             emit=emit,
@@ -85,7 +73,17 @@ class Toolbox:
         )
         self._host_calls = HostCalls(self._calls)
 
-    def _add(self, given: 'AnyTool | MakesTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
+    def _read(self, given: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., object]]') -> dict[str, AnyTool]:
+        """The tools by name. Raises `ToolDefinitionError`."""
+        tools = unique_names([tool for one in given for tool in self._add(one)])
+        if both := tools.keys() & self._toolsets.keys():
+            msg = f'a tool and a toolset have the same name {min(both)!r}; rename one'
+            raise ToolDefinitionError(msg)
+        for tool in tools.values():
+            tool.check()
+        return tools
+
+    def _add(self, given: 'AnyTool | MakesTool | Toolset | Callable[..., object]') -> tuple[AnyTool, ...]:
         if not isinstance(given, Toolset):
             tool = as_tool(given)
             self._enabled.add(tool.name)
@@ -173,7 +171,7 @@ class Toolbox:
         return tool.options.side in {side, 'both'} or (side == 'model' and not self._code)
 
     @contextlib.contextmanager
-    def lent(self, tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., Any]]') -> 'Generator[Toolbox]':
+    def lent(self, tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., object]]') -> 'Generator[Toolbox]':
         """Add tools for the duration of a block. Yields a toolbox with only these, for their stubs."""
         more = Toolbox(tools, code=self._code)
         added = [*more._tools, *more._toolsets]
@@ -198,12 +196,12 @@ class Toolbox:
         return tuple(self._tools.values())
 
     @property
-    def context(self) -> 'Context[Any] | None':
+    def context(self) -> 'Context[object] | None':
         """The context that tools get. Another may be set between steps."""
         return self._calls.context
 
     @context.setter
-    def context(self, context: 'Context[Any]') -> None:
+    def context(self, context: 'Context[object]') -> None:
         self._calls.context = context
 
     # Records ----------------------------------------------------------------------------------------------------------

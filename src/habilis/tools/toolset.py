@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from habilis.core.errors import ToolDefinitionError
 from habilis.tools.tool import AnyTool, MakesTool, as_tool
@@ -14,7 +13,7 @@ class Toolset:
     def __init__(
         self,
         name: str,
-        tools: 'Iterable[AnyTool | MakesTool | Callable[..., Any]]',
+        tools: 'Iterable[AnyTool | MakesTool | Callable[..., object]]',
         enabled: bool = True,
         *,
         for_subagents: bool = True,

@@ -122,7 +122,7 @@ class CallRecords:
         fields = value if isinstance(value, dict) else {}
         logged = fields.get('log')
         log = tuple(str(line) for line in logged) if isinstance(logged, list) else ()
-        return replace(call, ok=True, log=log, result=shorten(_unpack(fields.get('p')), RESULT_LENGTH))
+        return replace(call, ok=True, log=log, result=shorten(unpacked(fields.get('p')), RESULT_LENGTH))
 
     async def _read_question(self, path: str, entry: PathRecords) -> ToolCall:
         """A call that waits for approval, was refused, or was approved and has not started yet."""
@@ -173,7 +173,7 @@ def _decision_of(error: Exception, before: CallDecision) -> CallDecision:
     return 'denied' if isinstance(error, ToolDenied) else before
 
 
-def _unpack(value: Json) -> object:
+def unpacked(value: Json) -> object:
     """The decoded value; the JSON itself if it cannot be decoded."""
     try:
         return codec.unpack(value)
@@ -182,5 +182,5 @@ def _unpack(value: Json) -> object:
 
 
 def _as_arguments(value: Json) -> Mapping[str, object] | None:
-    arguments = _unpack(value)
+    arguments = unpacked(value)
     return cast('Mapping[str, object]', arguments) if isinstance(arguments, dict) else None

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Ended, Result, Waiting
@@ -344,11 +344,11 @@ class Recorder:
         """Record that the files of the workspace were stored."""
         await self.journal.write('noted', self.scope.path, value={FILES: CHECKPOINT_CODEC.write(checkpoint)})
 
-    async def recorded(self, result: Result[Any]) -> RecordedResult:
+    async def recorded(self, result: Result[object]) -> RecordedResult:
         """The result as it is recorded."""
         return await record_result(result, self._turns, self._calls)
 
-    async def ended(self, result: Result[Any], output: OutputType) -> None:
+    async def ended(self, result: Result[object], output: OutputType) -> None:
         """Record the result of the run."""
         if not self.top or self.continues_after(result.ended):
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import answer_refused
@@ -53,7 +53,7 @@ class RecordedTurn:
 class RecordedResult:
     """A result in the journal."""
 
-    result: Result[Any]
+    result: Result[object]
     """Read from a record, it has neither steps nor messages."""
 
     steps: Sequence[Mapping[str, Json]] = ()
@@ -100,7 +100,7 @@ def result_without_output(written: Json) -> RecordedResult:
     )
 
 
-async def record_result(result: Result[Any], turns: Sequence[RecordedTurn], calls: CallRecords) -> RecordedResult:
+async def record_result(result: Result[object], turns: Sequence[RecordedTurn], calls: CallRecords) -> RecordedResult:
     """A result for the journal."""
     taken = turns[: len(result.steps)]  # a summary is a reply too, but no step
     steps = [await _step_facts(step, turn, calls) for step, turn in zip(result.steps, taken, strict=True)]

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result
@@ -76,7 +76,7 @@ class LoadedRun:
     files: tuple[File, ...]
     """Images and files of its task."""
 
-    async def result(self, output: OutputType) -> Result[Any]:
+    async def result(self, output: OutputType) -> Result[object]:
         """The recorded result. Marks the run as done, and releases it."""
         assert self.done is not None
         journal = self.recorder.journal
@@ -91,7 +91,7 @@ class LoadedRun:
 
 async def nested_result(
     scope: Scope, name: str, work: Callable[[], Awaitable[RecordedResult]], output: OutputType, *, key: str, task: str
-) -> Result[Any]:
+) -> Result[object]:
     """The result of a run inside another, which is a step of it: of the work, or from its record."""
     found: list[Record] = []
     recorded = await scope.step(
@@ -200,7 +200,7 @@ class RunStore:
                 await store.close()
 
 
-def wait_here(work: Coroutine[Any, Any, T]) -> T:
+def wait_here(work: Coroutine[object, object, T]) -> T:
     """Wait for a run on a thread. In a tool of another run it uses the event loop of that run."""
     scope, running = current_scope(), asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
     loop = None if scope is None else scope.journal.loop

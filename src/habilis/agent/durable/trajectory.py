@@ -114,7 +114,7 @@ class Trajectory:
     imports: tuple[str, ...] = ()
     """Import statements that the sandbox ran before the code of the model."""
 
-    result: Result[Any] | None = None
+    result: Result[object] | None = None
     """None unless the agent gave an answer."""
 
     @property
@@ -137,7 +137,7 @@ async def read_trajectories(view: RunView) -> list[Trajectory]:
     ]
 
 
-async def read_result(journal: Journal, path: str, recorded: RecordedResult) -> Result[Any]:
+async def read_result(journal: Journal, path: str, recorded: RecordedResult) -> Result[object]:
     """The result of the agent at this path as it was, with steps and messages from their own records.
 
     Raises `CorruptRecord` or `NotDurable`.

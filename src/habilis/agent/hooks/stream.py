@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from habilis.agent.contract import Result
 from habilis.agent.events import AgentEvent, StreamEvent
@@ -12,7 +12,7 @@ T = TypeVar('T')
 
 
 async def stream_events(
-    run: Callable[[Hook], Coroutine[Any, Any, Result[T]]],
+    run: Callable[[Hook], Coroutine[object, object, Result[T]]],
 ) -> AsyncGenerator[StreamEvent[T], None]:
     """Yield the events of the run that `run(hook)` starts. Closing the generator cancels the run."""
     queue: asyncio.Queue[AgentEvent] = asyncio.Queue()

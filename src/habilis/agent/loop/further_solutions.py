@@ -1,6 +1,7 @@
 """Solves a task again as a run nested in the first one, for `agreement.py` to compare."""
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -15,7 +16,6 @@ from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.options import AgentSetup
 from habilis.models.contract import Model
 from habilis.models.usage import Ledger
-from habilis.sandbox import Sandbox
 
 StartRun = Callable[[AgentSetup, RunInputs], Awaitable[StartedRun]]
 
@@ -66,36 +66,26 @@ async def _solve_again(
     if inputs.recorder is not None:
         recorder = Recorder(inputs.recorder.scope.below(name), top=False, task=inputs.spec.task)
     calls = RecalledCalls(results, recorder)
-    sandbox: Sandbox | None = await start.open(name)
     again = replace(
-        setup,
-        name=name,
-        agree=1,
-        summary=None,
-        sandbox=setup.sandbox if sandbox is None else sandbox,
+        inputs,
+        spec=replace(inputs.spec, run_id=f'{inputs.spec.run_id}/{name}', hooks=()),
+        model=model or inputs.model,
+        ledger=Ledger(name),
+        sandboxes=None,
+        recorder=recorder,
+        calls=calls,
+        temperature=temperature,
+        load_larger=None,
     )
-    try:
-        started = await start_run(
-            again,
-            replace(
-                inputs,
-                spec=replace(inputs.spec, run_id=f'{inputs.spec.run_id}/{name}', hooks=()),
-                model=model or inputs.model,
-                ledger=Ledger(name),
-                sandboxes=None,
-                recorder=recorder,
-                calls=calls,
-                temperature=temperature,
-                load_larger=None,
-            ),
-        )
+    async with contextlib.AsyncExitStack() as stack:
+        if (sandbox := await start.open(name)) is not None:
+            await stack.enter_async_context(sandbox)
+        own = replace(setup, name=name, agree=1, summary=None, sandbox=setup.sandbox if sandbox is None else sandbox)
+        started = await start_run(own, again)
         try:
             return await _finish(started, calls, recorder, inputs)
         finally:
             await started.close()
-    finally:
-        if sandbox is not None:
-            await sandbox.close()
 
 
 async def _finish(started: StartedRun, calls: RecalledCalls, recorder: Recorder | None, inputs: RunInputs) -> Solution:

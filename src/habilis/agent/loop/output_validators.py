@@ -6,7 +6,6 @@ Their outcome is recorded: a replay does not call them again.
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from habilis.agent.context.output import OutputType, WrongOutput
 from habilis.agent.durable.recorder import Recorder
@@ -20,7 +19,7 @@ from habilis.tools import Context, Toolbox
 from habilis.tools.attempts import call, on_thread
 from habilis.tools.context import with_context
 
-OutputValidator = Callable[..., Any]
+OutputValidator = Callable[..., object]
 """A function of the answer, or of the `Context` and the answer, with `def` or `async def`. Returns the answer, changed
 or not, or raises `ModelRetry`."""
 
@@ -85,7 +84,7 @@ class OutputValidators:
                 return Validated(refused=str(retry) or 'it did not pass a check')
         return Validated(output=output)
 
-    async def _output_of(self, function: OutputValidator, context: Context[Any], output: object) -> object:
+    async def _output_of(self, function: OutputValidator, context: Context[object], output: object) -> object:
         name = getattr(function, '__name__', type(function).__name__)
         try:
             changed = await call(with_context(function, context, output))

@@ -57,11 +57,7 @@ class Run:
         return self._components.recorder is not None
 
     async def step(
-        self,
-        *,
-        can_stop: bool = True,
-        artifacts: Mapping[str, str] | None = None,
-        tools: Sequence[AnyTool] = (),
+        self, *, can_stop: bool = True, artifacts: Mapping[str, str] | None = None, tools: Sequence[AnyTool] = ()
     ) -> Result[object] | None:
         """Ask the model once and do what it says. Returns the result if that ended the run, else None.
 

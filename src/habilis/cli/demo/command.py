@@ -1,7 +1,6 @@
 """Options of `habilis demo`. Other rooms are imported when the command runs, so that `--help` is fast."""
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,18 +26,9 @@ Examples:
 """
 
 
-class Which(Enum):
-    """Which demo to run."""
-
-    one = '1'
-    two = '2'
-    three = '3'
-    all = 'all'
-
-
 @app.command(epilog=EPILOG)
 def demo(
-    which: Annotated[Which, typer.Argument(help='Which demo to run.')] = Which.all,
+    which: Annotated[Literal['1', '2', '3', 'all'], typer.Argument(help='Which demo to run.')] = 'all',
     model: ModelName = None,
     planner: Annotated[
         str | None,
@@ -59,6 +49,6 @@ def demo(
         raise typer.BadParameter(msg, param_hint='--scripted')
     from habilis.cli.demo.runner import DemoRequest, run_demos
 
-    numbers = (1, 2, 3) if which is Which.all else (int(which.value),)
+    numbers = (1, 2, 3) if which == 'all' else (int(which),)
     request = DemoRequest(numbers=numbers, model=model, planner=planner, scripted=scripted, quiet=quiet, download=yes)
     raise typer.Exit(run_demos(request))

@@ -76,7 +76,7 @@ async def _two_sandboxes(demo: Demo, models: DemoModels) -> DemoResult:
 async def _two_models(demo: Demo, models: DemoModels) -> DemoResult:
     async with (
         await Sandbox.create(models.settings.sandbox, workspace=True) as shared,
-        Agent[Any](models.planner, name='planner', python=False, **models.options) as planner,
+        Agent(models.planner, name='planner', python=False, **models.options) as planner,
         Agent[int](models.model, output_type=int, name='implementer', sandbox=shared, **models.options) as implementer,
     ):
         team = await plan_and_implement(planner, implementer, demo.task)

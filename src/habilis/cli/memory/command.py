@@ -3,8 +3,7 @@
 Those modules are imported when a subcommand runs, so that `--help` is fast.
 """
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -32,15 +31,7 @@ Exit codes: 0 success, 1 error (or nothing found), 2 usage error, 130 Ctrl-C.
 app = command_group('List, search, add, forget, export and import what is remembered.', EPILOG)
 
 
-class Kind(Enum):
-    """Kinds of facts."""
-
-    fact = 'fact'
-    preference = 'preference'
-    instruction = 'instruction'
-    decision = 'decision'
-
-
+Kind = Literal['fact', 'preference', 'instruction', 'decision']
 History = Annotated[bool, typer.Option('--history', help='Also facts that newer ones have replaced.')]
 QueryText = Annotated[str, typer.Argument(metavar='QUERY', help='Words or a question.', show_default=False)]
 
@@ -111,7 +102,7 @@ def add(
     text: Annotated[
         str, typer.Argument(metavar='TEXT', help='A short statement.', show_default=False, callback=not_empty)
     ],
-    kind: Annotated[Kind, typer.Option('--kind', help='What it is about.')] = Kind.fact,
+    kind: Annotated[Kind, typer.Option('--kind', help='What it is about.')] = 'fact',
     replaces: Annotated[
         str | None, typer.Option('--replaces', metavar='ID', help='Fact that is no longer true.')
     ] = None,
@@ -122,7 +113,7 @@ def add(
     """Add a fact, and print its id. One that says the same is not added again."""
     from habilis.cli.memory.entries import add_fact
 
-    raise typer.Exit(add_fact(text, kind.value, replaces, memory, user, as_json=as_json))
+    raise typer.Exit(add_fact(text, kind, replaces, memory, user, as_json=as_json))
 
 
 @app.command()

@@ -43,7 +43,7 @@ def make_agent(
     options: dict[str, Any] = {**agent_options(request, settings), **more}
     if request.workspace is not None:
         options['instructions'] = project_instructions(request.workspace, model).text
-    return Agent[Any](model, tools=tools, hooks=hooks, approve=approve, **options)
+    return Agent(model, tools=tools, hooks=hooks, approve=approve, **options)
 
 
 def project_instructions(workspace: str, model: Model) -> ProjectInstructions:

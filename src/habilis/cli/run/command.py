@@ -2,8 +2,7 @@
 
 import math
 import os
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -33,15 +32,7 @@ Examples:
 """
 
 
-class OutputTypeName(Enum):
-    """Types an answer can be required to have."""
-
-    int = 'int'
-    float = 'float'
-    str = 'str'
-    bool = 'bool'
-    list = 'list'
-    dict = 'dict'
+OutputTypeName = Literal['int', 'float', 'str', 'bool', 'list', 'dict']
 
 
 def _positive(value: float | None) -> float | None:
@@ -165,7 +156,7 @@ def run(
         library=library,
         packages=options.words(packages),
         network=options.words(network),
-        output_type=output_type.value if output_type else None,
+        output_type=output_type,
         as_json=json,
         quiet=quiet,
         verbose=verbose,

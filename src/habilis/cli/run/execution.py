@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from dataclasses import replace
-from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
@@ -40,7 +39,7 @@ from habilis.models.wrapper import WrapperModel
 from habilis.tools import people_toolset
 
 
-def execute(request: CommandRequest, *, agent: Agent[Any] | None = None) -> int:
+def execute(request: CommandRequest, *, agent: Agent | None = None) -> int:
     """Execute a request and return the exit code. Raises `HabilisError`.
 
     `agent` is the agent of a user's program; without it, one is created from the request.
@@ -79,7 +78,7 @@ def execute(request: CommandRequest, *, agent: Agent[Any] | None = None) -> int:
 class Execution:
     """One run, with its view and its user."""
 
-    def __init__(self, request: CommandRequest, settings: Settings, agent: Agent[Any] | None = None) -> None:
+    def __init__(self, request: CommandRequest, settings: Settings, agent: Agent | None = None) -> None:
         self._request = request
         self._settings = settings
         self._agent = agent
@@ -136,7 +135,7 @@ class Execution:
         return report.exit_code(result)
 
     @contextlib.asynccontextmanager
-    async def _opened_agent(self) -> 'AsyncGenerator[tuple[Agent[Any], str, Mapping[str, object]]]':
+    async def _opened_agent(self) -> 'AsyncGenerator[tuple[Agent, str, Mapping[str, object]]]':
         """The agent of the user's program, or a new one; the name of its model; what to record of the request."""
         if (agent := self._agent) is not None:
             model = await asyncio.to_thread(lambda: agent.model)  # may look for a model, which blocks
@@ -164,7 +163,7 @@ class Execution:
         if isinstance(model, ScriptedModel) and self._request.spec.is_resumption:
             model.skip(self._request.replies)
 
-    def _start(self, agent: Agent[Any], meta: Mapping[str, object]) -> Coroutine[Any, Any, Result[Any]]:
+    def _start(self, agent: Agent, meta: Mapping[str, object]) -> Coroutine[object, object, Result]:
         """Run the agent, or resume its run."""
         spec = replace(self._request.spec, run_id=self._run, meta=meta, hooks=self._hooks(agent))
         self.is_recorded = spec.is_resumption

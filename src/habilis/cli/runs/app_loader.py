@@ -23,6 +23,6 @@ def load_app(name: str, *, journal: str | None, user: str | None) -> 'Agent | An
     if isinstance(found, Workflow):
         return found.flow
     if isinstance(found, (Agent, Flow)):
-        return cast('Agent[Any] | AnyFlow', found)
+        return cast('Agent | AnyFlow', found)
     msg = f'{name} is of type {type(found).__name__}, not an Agent, a Flow or a Workflow'
     raise typer.BadParameter(msg, param_hint='--app')

@@ -7,34 +7,31 @@ from collections.abc import Sequence
 from habilis.agent.durable.audit import call_as_json
 from habilis.agent.durable.trajectory import RecordedStep, read_trajectories
 from habilis.cli.printing import format_time, print_table
-from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
+from habilis.cli.runs.journal import JournalAccess, in_journal, report_damage
 from habilis.cli.streams import say
 from habilis.cli.value_text import arguments_text
 from habilis.sandbox import ToolCall
 
 
-def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None) -> int:
+@in_journal
+async def show_calls(access: JournalAccess, run: str, *, as_json: bool) -> int:
     """Print the tool calls of a run."""
-
-    async def work(access: JournalAccess) -> int:
-        reading = await access.read(run)
-        found = [
-            (turn, call)
-            for trajectory in await read_trajectories(reading)
-            for turn in trajectory.turns
-            for call in turn.calls
-        ]
-        if as_json:
-            rows = [{'step': turn.number, **call_as_json(call), 'code': turn.code} for turn, call in found]
-            print(json.dumps([{'run': reading.run, **row} for row in rows]))
-        elif found:
-            head = ('TIME', 'STEP', 'TOOL', 'ARGUMENTS', 'DECISION', 'RESULT', 'SECONDS')
-            print_table(head, _rows(found), flexible=('ARGUMENTS', 'RESULT'))
-        elif not reading.damage:
-            say(f'{reading.run} has no tool calls')
-        return report_damage(access, reading)
-
-    return with_journal(journal, user, work)
+    reading = await access.read(run)
+    found = [
+        (turn, call)
+        for trajectory in await read_trajectories(reading)
+        for turn in trajectory.turns
+        for call in turn.calls
+    ]
+    if as_json:
+        rows = [{'step': turn.number, **call_as_json(call), 'code': turn.code} for turn, call in found]
+        print(json.dumps([{'run': reading.run, **row} for row in rows]))
+    elif found:
+        head = ('TIME', 'STEP', 'TOOL', 'ARGUMENTS', 'DECISION', 'RESULT', 'SECONDS')
+        print_table(head, _rows(found), flexible=('ARGUMENTS', 'RESULT'))
+    elif not reading.damage:
+        say(f'{reading.run} has no tool calls')
+    return report_damage(access, reading)
 
 
 def _rows(found: Sequence[tuple[RecordedStep, ToolCall]]) -> list[tuple[str, ...]]:

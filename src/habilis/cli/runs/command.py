@@ -13,14 +13,16 @@ from habilis.cli.options import RARE, AsJson, Journal, Quiet, Yes, command_group
 from habilis.cli.runs.options import (
     RUN_HELP,
     App,
+    ChangeAction,
     ExportFormat,
+    FurtherSteps,
     ModelName,
     NoResume,
-    OnChange,
     QuestionPath,
     RunId,
     RunState,
     User,
+    Workspace,
 )
 
 EPILOG = """\b
@@ -61,7 +63,7 @@ def list_(
     from habilis.cli.runs.list import RunFilter, list_runs
 
     wanted = RunFilter(state=status.value if status else None, session=session, limit=limit)
-    raise typer.Exit(list_runs(wanted, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(list_runs(journal, user, wanted, as_json=as_json))
 
 
 @app.command()
@@ -77,7 +79,7 @@ def show(
     """Show the task, the steps and the pending questions of a run. Works on running and damaged runs too."""
     from habilis.cli.runs.show import show_run
 
-    raise typer.Exit(show_run(run, step, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(show_run(journal, user, run, step, as_json=as_json))
 
 
 @app.command(rich_help_panel=RARE)
@@ -91,7 +93,7 @@ def events(
     """List the records of a run. Each line has number, time, kind, path and the start of the value."""
     from habilis.cli.runs.events import show_events
 
-    raise typer.Exit(show_events(run, follow=follow, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(show_events(journal, user, run, follow=follow, as_json=as_json))
 
 
 @app.command(rich_help_panel=RARE)
@@ -99,7 +101,7 @@ def calls(run: RunId, as_json: AsJson = False, journal: Journal = None, user: Us
     """List the tool calls of a run. Each line has time, tool, arguments, decision and result."""
     from habilis.cli.runs.calls import show_calls
 
-    raise typer.Exit(show_calls(run, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(show_calls(journal, user, run, as_json=as_json))
 
 
 @app.command()
@@ -126,7 +128,7 @@ def diff(
     from habilis.cli.runs.files import diff_files
 
     if b is None:
-        raise typer.Exit(diff_files(a, at, journal=journal, user=user))
+        raise typer.Exit(diff_files(journal, user, a, at))
     raise typer.Exit(diff_runs(a, b, journal=journal, user=user))
 
 
@@ -135,15 +137,15 @@ def files(run: RunId, as_json: AsJson = False, journal: Journal = None, user: Us
     """List the checkpoints of a run made with checkpoints: after which steps which files had changed."""
     from habilis.cli.runs.files import list_checkpoints
 
-    raise typer.Exit(list_checkpoints(run, as_json=as_json, journal=journal, user=user))
+    raise typer.Exit(list_checkpoints(journal, user, run, as_json=as_json))
 
 
 @app.command(rich_help_panel=RARE)
 def path(journal: Journal = None, user: User = None) -> None:
     """Print the location of the journal."""
-    from habilis.cli.runs.path import print_path
+    from habilis.cli.runs.list import print_path
 
-    raise typer.Exit(print_path(journal=journal, user=user))
+    raise typer.Exit(print_path(journal, user))
 
 
 # Continue -------------------------------------------------------------------------------------------------------------
@@ -155,29 +157,10 @@ def resume(
     answer: Annotated[
         str | None, typer.Option('--answer', metavar='TEXT', help="Answer to the agent's question, or a new message.")
     ] = None,
-    max_steps: Annotated[
-        int | None,
-        typer.Option(
-            '--max-steps', metavar='N', help='Maximum number of further model replies (default: as before).', min=1
-        ),
-    ] = None,
+    max_steps: FurtherSteps = None,
     model: ModelName = None,
-    workspace: Annotated[
-        str | None,
-        typer.Option(
-            '--workspace',
-            '-w',
-            metavar='DIR',
-            help='Folder the code may read and write (default: the folder of the run).',
-            callback=folder,
-        ),
-    ] = None,
-    on_change: Annotated[
-        OnChange,
-        typer.Option(
-            '--on-change', help='If the record no longer matches the code: fail, continue from there, or fork.'
-        ),
-    ] = OnChange.fail,
+    workspace: Workspace = None,
+    on_change: ChangeAction = 'fail',
     program: App = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -195,7 +178,7 @@ def resume(
         max_steps=max_steps,
         model=model,
         workspace=workspace,
-        on_change=on_change.value,
+        on_change=on_change,
         app=program,
         as_json=as_json,
         quiet=quiet,
@@ -341,7 +324,7 @@ def restore(
     """Bring the files of the workspace back as they were after a step. What is there now is stored first."""
     from habilis.cli.runs.files import restore_files
 
-    raise typer.Exit(restore_files(run, at, journal=journal, user=user))
+    raise typer.Exit(restore_files(journal, user, run, at))
 
 
 # Export, score, delete ------------------------------------------------------------------------------------------------
@@ -353,12 +336,12 @@ def export(
         list[str] | None, typer.Argument(metavar='RUN', help=f'{RUN_HELP} Several with --format jsonl.')
     ] = None,
     output: Annotated[
-        str | None, typer.Option('--output', '-o', metavar='FILE', help='Output file (default: stdout).')
-    ] = None,
+        str, typer.Option('--output', '-o', metavar='FILE', help='Output file (default: stdout).', show_default=False)
+    ] = '-',
     form: Annotated[
         ExportFormat,
         typer.Option('--format', help='run: one whole run, for `import`. jsonl: one row per step, for training.'),
-    ] = ExportFormat.run,
+    ] = 'run',
     everything: Annotated[bool, typer.Option('--all', help='Export all runs, with --format jsonl.')] = False,
     journal: Journal = None,
     user: User = None,
@@ -368,14 +351,14 @@ def export(
     if everything == bool(chosen):
         msg = 'give either run ids or --all'
         raise typer.BadParameter(msg, param_hint='RUN')
-    if form is ExportFormat.run and (everything or len(chosen) != 1):
+    if form == 'run' and (everything or len(chosen) != 1):
         msg = 'this format holds one run; use --format jsonl for several'
         raise typer.BadParameter(msg, param_hint='--format')
-    from habilis.cli.runs.export import export_rows, export_whole_run
+    from habilis.cli.runs.exchange import export_rows, export_whole_run
 
-    if form is ExportFormat.run:
-        raise typer.Exit(export_whole_run(chosen[0], output, journal=journal, user=user))
-    raise typer.Exit(export_rows(chosen, output, journal=journal, user=user))
+    if form == 'run':
+        raise typer.Exit(export_whole_run(journal, user, chosen[0], output))
+    raise typer.Exit(export_rows(journal, user, chosen, output))
 
 
 @app.command('import', rich_help_panel=RARE)
@@ -389,7 +372,7 @@ def import_(
     user: User = None,
 ) -> None:
     """Import an exported run, and print its id."""
-    from habilis.cli.runs.import_ import import_run
+    from habilis.cli.runs.exchange import import_run
 
     raise typer.Exit(import_run(file, run_id, journal=journal, user=user))
 
@@ -404,7 +387,7 @@ def score(
     """Record a score for a run. It is the reward of the last row in `export --format jsonl`."""
     from habilis.cli.runs.score import score_run
 
-    raise typer.Exit(score_run(run, value, journal=journal, user=user))
+    raise typer.Exit(score_run(journal, user, run, value))
 
 
 @app.command()
@@ -417,7 +400,7 @@ def rm(
     """Delete runs permanently."""
     from habilis.cli.runs.delete import delete_runs
 
-    raise typer.Exit(delete_runs(runs, yes=yes, journal=journal, user=user))
+    raise typer.Exit(delete_runs(journal, user, runs, yes=yes))
 
 
 @app.command(rich_help_panel=RARE)
@@ -438,9 +421,9 @@ def prune(
     user: User = None,
 ) -> None:
     """Delete old runs. Running and waiting runs are kept unless --status names them."""
-    from habilis.cli.runs.prune import PruneOptions, parse_age, prune_runs
+    from habilis.cli.runs.delete import PruneOptions, parse_age, prune_runs
 
     options = PruneOptions(
         seconds=parse_age(older_than), states=tuple(state.value for state in status or ()), keep=keep
     )
-    raise typer.Exit(prune_runs(options, dry_run=dry_run, yes=yes, journal=journal, user=user))
+    raise typer.Exit(prune_runs(journal, user, options, dry_run=dry_run, yes=yes))

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.printing import format_time
-from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.runs.journal import JournalAccess, in_journal
 from habilis.core.codec import Json, dump
 from habilis.core.errors import CorruptRecord
 from habilis.journal import Record
@@ -18,25 +18,22 @@ MAX_PATH_CHARS = 200
 ACTIVE: frozenset[State] = frozenset({'queued', 'running'})
 
 
-def show_events(run: str, *, follow: bool, as_json: bool, journal: str | None, user: str | None) -> int:
+@in_journal
+async def show_events(access: JournalAccess, run: str, *, follow: bool, as_json: bool) -> int:
     """Print the records of a run in order; with `follow` until it is no longer active."""
-
-    async def work(access: JournalAccess) -> int:
-        store, known = TolerantStore(access.store), await access.resolve(run)
-        last, active = 0, True
-        while active:
-            info = await info_of(access.store, known, access.user)
-            active = follow and await state_of(access.store, info) in ACTIVE
-            for record in await store.load(known, after=last):
-                print(dump(_to_json(record)) if as_json else _line(record), flush=True)
-                last = record.seq
-            if known in store.damage:
-                raise CorruptRecord(access.with_options(str(store.damage[known])))
-            if active:
-                await asyncio.sleep(POLL_SECONDS)
-        return 0
-
-    return with_journal(journal, user, work)
+    store, known = TolerantStore(access.store), await access.resolve(run)
+    last, active = 0, True
+    while active:
+        info = await info_of(access.store, known, access.user)
+        active = follow and await state_of(access.store, info) in ACTIVE
+        for record in await store.load(known, after=last):
+            print(dump(_to_json(record)) if as_json else _line(record), flush=True)
+            last = record.seq
+        if known in store.damage:
+            raise CorruptRecord(access.with_options(str(store.damage[known])))
+        if active:
+            await asyncio.sleep(POLL_SECONDS)
+    return 0
 
 
 def _to_json(record: Record) -> dict[str, Json]:

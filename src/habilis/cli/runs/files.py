@@ -13,7 +13,7 @@ from habilis.agent.hooks.sanitize import diff_lines, one_line
 from habilis.cli.printing import Page, format_time, print_table
 from habilis.cli.run.report import count_steps
 from habilis.cli.runs.diff import diff_style
-from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
+from habilis.cli.runs.journal import JournalAccess, in_journal, report_damage
 from habilis.cli.streams import say, write_bytes
 from habilis.core.errors import JournalError
 from habilis.journal.runs import RunView
@@ -26,82 +26,73 @@ _ID = re.compile('[0-9a-f]{7,40}')
 _KINDS = {'A': 'new', 'D': 'deleted'}
 
 
-def list_checkpoints(run: str, *, as_json: bool, journal: str | None, user: str | None) -> int:
+@in_journal
+async def list_checkpoints(access: JournalAccess, run: str, *, as_json: bool) -> int:
     """Print the checkpoints of a run, with the files that changed."""
-
-    async def work(access: JournalAccess) -> int:
-        reading, found = await _read(access, run)
-        rows = [(stored, _changes(stored)) for stored in found]
-        if as_json:
-            print(json.dumps([_as_json(stored, changes) for stored, changes in rows]))
-        else:
-            table = [
-                (
-                    str(stored.checkpoint.step),
-                    format_time(stored.at),
-                    stored.checkpoint.commit[:SHOWN_ID] or '-',
-                    stored.checkpoint.problem or _summary(changes, is_first=stored.before is None),
-                )
-                for stored, changes in rows
-            ]
-            print_table(('STEP', 'TIME', 'ID', 'FILES'), table, flexible=('FILES',))
-        return report_damage(access, reading)
-
-    return with_journal(journal, user, work)
+    reading, found = await _read(access, run)
+    rows = [(stored, _changes(stored)) for stored in found]
+    if as_json:
+        print(json.dumps([_as_json(stored, changes) for stored, changes in rows]))
+    else:
+        table = [
+            (
+                str(stored.checkpoint.step),
+                format_time(stored.at),
+                stored.checkpoint.commit[:SHOWN_ID] or '-',
+                stored.checkpoint.problem or _summary(changes, is_first=stored.before is None),
+            )
+            for stored, changes in rows
+        ]
+        print_table(('STEP', 'TIME', 'ID', 'FILES'), table, flexible=('FILES',))
+    return report_damage(access, reading)
 
 
-def diff_files(run: str, at: str | None, *, journal: str | None, user: str | None) -> int:
+@in_journal
+async def diff_files(access: JournalAccess, run: str, at: str | None) -> int:
     """Print what a run, or one of its steps, changed in files."""
-
-    async def work(access: JournalAccess) -> int:
-        reading, found = await _read(access, run)
-        stored = [each for each in found if each.checkpoint.commit]
-        if at is not None:
-            _check_step(reading, at)
-            stored = [each for each in stored if each.before and each.checkpoint.step == int(at)][:1]
-        text = ''
-        if stored:
-            first, last = stored[0].before or stored[0].checkpoint.commit, stored[-1].checkpoint
-            text = history_of(last).diff(first, last.commit)
-        if not text:
-            say('no files were changed')
-        elif not sys.stdout.isatty():  # a patch, byte by byte
-            write_bytes(os.fsencode(text))
-        else:
-            page = Page()
-            for line in diff_lines(text):
-                page.line(line, diff_style(line))
-        return 0
-
-    return with_journal(journal, user, work)
+    reading, found = await _read(access, run)
+    stored = [each for each in found if each.checkpoint.commit]
+    if at is not None:
+        _check_step(reading, at)
+        stored = [each for each in stored if each.before and each.checkpoint.step == int(at)][:1]
+    text = ''
+    if stored:
+        first, last = stored[0].before or stored[0].checkpoint.commit, stored[-1].checkpoint
+        text = history_of(last).diff(first, last.commit)
+    if not text:
+        say('no files were changed')
+    elif not sys.stdout.isatty():  # a patch, byte by byte
+        write_bytes(os.fsencode(text))
+    else:
+        page = Page()
+        for line in diff_lines(text):
+            page.line(line, diff_style(line))
+    return 0
 
 
-def restore_files(run: str, at: str, *, journal: str | None, user: str | None) -> int:
+@in_journal
+async def restore_files(access: JournalAccess, run: str, at: str) -> int:
     """Bring files back, and say how to undo it."""
-
-    async def work(access: JournalAccess) -> int:
-        reading, found = await _read(access, run)
-        stored = [each.checkpoint for each in found if each.checkpoint.commit]
-        if not _ID.fullmatch(at):
-            _check_step(reading, at)
-            stored = [checkpoint for checkpoint in stored if checkpoint.step <= int(at)]
-        history = history_of(stored[-1]) if stored else None
-        if history is None or (_ID.fullmatch(at) and not history.has(at)):
-            msg = f'{reading.run} has no checkpoint {at}; see: {access.command("files", reading.run)}'
-            raise JournalError(msg)
-        if _ID.fullmatch(at):
-            before, changed = history.restore(at)
-        else:
-            before, changed = history.restore(stored[-1].commit, keep=stored[-1].too_large)
-        folder = str(history.workspace.folder)
-        if not changed:
-            say(f'the files of {folder} are so already')
-            return 0
-        say(f'{_count(len(changed))} changed in {folder}: {_names(changed)}')
-        say(f'undo with: {access.command("restore", reading.run, f" --at {before[:SHOWN_ID]}")}')
+    reading, found = await _read(access, run)
+    stored = [each.checkpoint for each in found if each.checkpoint.commit]
+    if not _ID.fullmatch(at):
+        _check_step(reading, at)
+        stored = [checkpoint for checkpoint in stored if checkpoint.step <= int(at)]
+    history = history_of(stored[-1]) if stored else None
+    if history is None or (_ID.fullmatch(at) and not history.has(at)):
+        msg = f'{reading.run} has no checkpoint {at}; see: {access.command("files", reading.run)}'
+        raise JournalError(msg)
+    if _ID.fullmatch(at):
+        before, changed = history.restore(at)
+    else:
+        before, changed = history.restore(stored[-1].commit, keep=stored[-1].too_large)
+    folder = str(history.workspace.folder)
+    if not changed:
+        say(f'the files of {folder} are so already')
         return 0
-
-    return with_journal(journal, user, work)
+    say(f'{_count(len(changed))} changed in {folder}: {_names(changed)}')
+    say(f'undo with: {access.command("restore", reading.run, f" --at {before[:SHOWN_ID]}")}')
+    return 0
 
 
 def _check_step(reading: RunView, at: str) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Concatenate, ParamSpec
 
 from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.interrupt import run_interruptible
@@ -23,6 +24,7 @@ from habilis.journal.stores.files import FileStore
 from habilis.journal.stores.sqlite import SqliteStore
 from habilis.journal.stores.urls import OFF, open_store
 
+P = ParamSpec('P')
 LAST = 'last'
 """Names the newest run, unless a run has this id."""
 
@@ -93,6 +95,17 @@ def with_journal(
             await store.close()
 
     return run_interruptible(run)
+
+
+def in_journal(
+    work: Callable[Concatenate[JournalAccess, P], Awaitable[int]],
+) -> Callable[Concatenate[str | None, str | None, P], int]:
+    """Makes a subcommand of a function: it is called with `--journal` and `--user`, and gets the open journal."""
+
+    def run(journal: str | None, user: str | None, /, *args: P.args, **kwargs: P.kwargs) -> int:
+        return with_journal(journal, user, lambda access: work(access, *args, **kwargs))
+
+    return run
 
 
 def open_journal(settings: Settings, *, create: bool) -> Store:

@@ -1,15 +1,15 @@
 """Options that the subcommands of `habilis runs` share."""
 
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from habilis.cli.options import not_empty
+from habilis.cli.options import folder, not_empty
 
 
 class RunState(Enum):
-    """States of a run."""
+    """States of a run. An option that is repeated cannot have a `Literal`."""
 
     queued = 'queued'
     running = 'running'
@@ -20,21 +20,8 @@ class RunState(Enum):
     done = 'done'
 
 
-class OnChange(Enum):
-    """What to do where the record no longer matches the code."""
-
-    fail = 'fail'
-    continue_ = 'continue'
-    fork = 'fork'
-
-
-class ExportFormat(Enum):
-    """Formats of `export`."""
-
-    run = 'run'
-    jsonl = 'jsonl'
-
-
+OnChange = Literal['fail', 'continue', 'fork']
+ExportFormat = Literal['run', 'jsonl']
 RUN_HELP = 'Id of the run, the start of its id, or last for the newest.'
 RunId = Annotated[str, typer.Argument(metavar='RUN', help=RUN_HELP, show_default=False)]
 User = Annotated[
@@ -57,4 +44,24 @@ ModelName = Annotated[
         help='Model as provider:model (default: the model of the run).',
         callback=not_empty,
     ),
+]
+FurtherSteps = Annotated[
+    int | None,
+    typer.Option(
+        '--max-steps', metavar='N', help='Maximum number of further model replies (default: as before).', min=1
+    ),
+]
+Workspace = Annotated[
+    str | None,
+    typer.Option(
+        '--workspace',
+        '-w',
+        metavar='DIR',
+        help='Folder the code may read and write (default: the folder of the run).',
+        callback=folder,
+    ),
+]
+ChangeAction = Annotated[
+    OnChange,
+    typer.Option('--on-change', help='If the record no longer matches the code: fail, continue from there, or fork.'),
 ]

@@ -11,7 +11,7 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.cli.printing import COLOURS, Page, format_time
 from habilis.cli.run.report import answer_text, count_steps
-from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
+from habilis.cli.runs.journal import JournalAccess, in_journal, report_damage
 from habilis.cli.runs.pending import Question, answer_lines, app_option
 from habilis.cli.runs.run_tree import RunTree
 from habilis.cli.value_text import value_text
@@ -25,12 +25,9 @@ from habilis.journal.values import plain_value
 from habilis.models.contract import Usage
 
 
-def show_run(run: str, step: str | None, *, as_json: bool, journal: str | None, user: str | None) -> int:
+@in_journal
+async def show_run(access: JournalAccess, run: str, step: str | None, *, as_json: bool) -> int:
     """Print a run, or one step of it."""
-    return with_journal(journal, user, lambda access: _show_run(access, run, step, as_json=as_json))
-
-
-async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_json: bool) -> int:
     reading = await access.read(run)
     agents = await read_trajectories(reading)
     readable = TolerantStore(access.store)

@@ -1,7 +1,6 @@
 """Subcommands of `habilis tasks` and their options. `tasks.py` does the work, and is imported when one runs."""
 
-from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,15 +22,7 @@ Examples:
 app = command_group('List, add, change and delete tasks.', EPILOG)
 
 
-class State(Enum):
-    """States of a task."""
-
-    pending = 'pending'
-    in_progress = 'in_progress'
-    completed = 'completed'
-    cancelled = 'cancelled'
-
-
+State = Literal['pending', 'in_progress', 'completed', 'cancelled']
 Number = Annotated[int, typer.Argument(metavar='NUMBER', help='Number of the task.', show_default=False)]
 Numbers = Annotated[list[int], typer.Argument(metavar='NUMBER', help='Numbers of tasks.', show_default=False)]
 Due = Annotated[str | None, typer.Option('--due', metavar='DATE', help='Date such as 2030-01-31.')]
@@ -89,7 +80,7 @@ def update(
     """Change a task; what is not given stays. An empty --due removes the date."""
     from habilis.cli.tasks.tasks import Changes, update_tasks
 
-    wanted = Changes(state=state.value if state else None, title=title, due=due, notes=notes, after=after)
+    wanted = Changes(state=state, title=title, due=due, notes=notes, after=after)
     raise typer.Exit(update_tasks([number], wanted, memory, user, as_json=as_json))
 
 

@@ -9,8 +9,16 @@ from typing import Annotated
 import typer
 
 from habilis.cli.options import RARE, AsJson, Yes, command_group, not_empty
-from habilis.cli.tools.options import Candidates, Examples, LibraryFolder, ModelName, Name, Version
-from habilis.forge.contract import Language
+from habilis.cli.tools.options import (
+    Candidates,
+    Examples,
+    LanguageName,
+    LibraryFolder,
+    ModelName,
+    Name,
+    References,
+    Version,
+)
 
 EPILOG = """\b
 A library is a folder of tools: functions of Python or JavaScript with tests, under version numbers. Tools run in a
@@ -83,7 +91,7 @@ def history(name: Name, as_json: AsJson = False, library: LibraryFolder = None) 
 @app.command(rich_help_panel=RARE)
 def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Show calls, success and time of each version."""
-    from habilis.cli.tools.stats import show_stats
+    from habilis.cli.tools.usage import show_stats
 
     raise typer.Exit(show_stats(library, as_json=as_json))
 
@@ -91,7 +99,7 @@ def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
 @app.command(rich_help_panel=RARE)
 def suggest(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Show which tools are called with most success, which ones to compose, and which ones may be deleted."""
-    from habilis.cli.tools.suggest import show_suggestions
+    from habilis.cli.tools.usage import show_suggestions
 
     raise typer.Exit(show_suggestions(library, as_json=as_json))
 
@@ -111,7 +119,7 @@ def retest(
     """Run the tests of tools again, in sandboxes. The exit code is 1 if one fails."""
     from habilis.cli.tools.test import run_tests
 
-    raise typer.Exit(run_tests(names or [], library, properties=properties, as_json=as_json))
+    raise typer.Exit(run_tests(library, names or [], properties=properties, as_json=as_json))
 
 
 @app.command(context_settings={'ignore_unknown_options': True})
@@ -127,7 +135,7 @@ def run(
     """Call a tool in a sandbox, and print its result."""
     from habilis.cli.tools.run import run_tool
 
-    raise typer.Exit(run_tool(name, arguments or [], library, as_json=as_json))
+    raise typer.Exit(run_tool(library, name, arguments or [], as_json=as_json))
 
 
 @app.command(rich_help_panel=RARE)
@@ -146,7 +154,7 @@ def bench(
         msg = f'{versions!r} is not a list of versions, such as 1,3'
         raise typer.BadParameter(msg, param_hint='--versions')
     chosen = list(dict.fromkeys(int(one) for one in versions.split(',') if one))
-    raise typer.Exit(compare_versions(name, chosen, library, as_json=as_json))
+    raise typer.Exit(compare_versions(library, name, chosen, as_json=as_json))
 
 
 # Change ---------------------------------------------------------------------------------------------------------------
@@ -155,7 +163,7 @@ def bench(
 @app.command(rich_help_panel=RARE)
 def seed(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     """Add the tools that come with Habilis, if they are missing. Prints the names of those it has added."""
-    from habilis.cli.tools.seed import add_seeds
+    from habilis.cli.tools.add import add_seeds
 
     raise typer.Exit(add_seeds(library, as_json=as_json))
 
@@ -167,18 +175,8 @@ def build(
         typer.Argument(metavar='REQUEST', help='What the tool is for.', show_default=False, callback=not_empty),
     ] = None,
     example: Examples = None,
-    context: Annotated[
-        list[str] | None,
-        typer.Option(
-            '--context',
-            metavar='PATH_OR_URL',
-            help='Folder, text file or link to a repository to build after; can be repeated.',
-        ),
-    ] = None,
-    language: Annotated[
-        Language | None,
-        typer.Option('--language', help='What the tool is written in (default: Python, or that of a tool that fits).'),
-    ] = None,
+    context: References = None,
+    language: LanguageName = None,
     model: ModelName = None,
     candidates: Candidates = 3,
     resume: Annotated[
@@ -293,7 +291,7 @@ def optimise(
     """Ask a model for a faster version, which is kept if it passes all tests and gives the same results."""
     from habilis.cli.tools.speed import optimise_tool
 
-    raise typer.Exit(optimise_tool(name, model, library, download=yes, as_json=as_json))
+    raise typer.Exit(optimise_tool(library, name, model, download=yes, as_json=as_json))
 
 
 @app.command(rich_help_panel=RARE)
@@ -394,4 +392,4 @@ def import_(
     """Add the tools of an exported file, after testing them in sandboxes. Existing tools are never changed."""
     from habilis.cli.tools.sharing import import_file
 
-    raise typer.Exit(import_file(file, library, trust=trust, as_json=as_json))
+    raise typer.Exit(import_file(library, file, trust=trust, as_json=as_json))

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from habilis.cli.interrupt import run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
@@ -16,8 +16,9 @@ from habilis.core.folders import data_folder
 from habilis.forge.library.library import Library
 from habilis.models.contract import Model
 
-__all__ = ['clear_errors', 'open_library', 'open_model', 'print_json', 'run_with_library']
+__all__ = ['clear_errors', 'in_library', 'open_library', 'open_model', 'print_json', 'run_with_library']
 
+P = ParamSpec('P')
 T = TypeVar('T')
 
 
@@ -47,6 +48,17 @@ def run_with_library(
     library = open_library(folder, fill=fill)
     with clear_errors(library):
         return run_interruptible(lambda: work(library), last_words=last_words)
+
+
+def in_library(
+    work: Callable[Concatenate[Library, P], Coroutine[object, object, int]],
+) -> Callable[Concatenate[str | None, P], int]:
+    """Makes a subcommand of a function: it is called with `--library`, and gets the library; see `run_with_library`."""
+
+    def run(folder: str | None, /, *args: P.args, **kwargs: P.kwargs) -> int:
+        return run_with_library(folder, lambda library: work(library, *args, **kwargs))
+
+    return run
 
 
 @contextlib.asynccontextmanager

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from habilis.cli.options import folder
+from habilis.forge.contract import Language
 
 Name = Annotated[str, typer.Argument(metavar='NAME', help='Name of the tool.', show_default=False)]
 Version = Annotated[
@@ -17,6 +18,18 @@ Examples = Annotated[
 ]
 Candidates = Annotated[
     int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
+]
+References = Annotated[
+    list[str] | None,
+    typer.Option(
+        '--context',
+        metavar='PATH_OR_URL',
+        help='Folder, text file or link to a repository to build after; can be repeated.',
+    ),
+]
+LanguageName = Annotated[
+    Language | None,
+    typer.Option('--language', help='What the tool is written in (default: Python, or that of a tool that fits).'),
 ]
 LibraryFolder = Annotated[
     str | None,

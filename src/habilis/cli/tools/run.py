@@ -15,24 +15,24 @@ from habilis.forge.library.library import Library
 from habilis.forge.library.tools import library_tool
 
 
-def run_tool(name: str, texts: Sequence[str], folder: str | None, *, as_json: bool) -> int:
+def run_tool(folder: str | None, name: str, texts: Sequence[str], *, as_json: bool) -> int:
     """Call a tool in a sandbox, and print its result."""
+    return run_with_library(folder, lambda library: _run(library, name, texts, as_json=as_json), fill=True)
 
-    async def work(library: Library) -> int:
-        tool = library_tool(library, name)
-        try:
-            args, kwargs = parse_arguments(inspect.signature(tool.function), texts)
-            bound = tool.validate(args, kwargs)
-        except (typer.BadParameter, ToolArgumentsError) as error:
-            reason = error.message if isinstance(error, typer.BadParameter) else str(error)
-            signature = library.manifest(name).signature
-            msg = reason if signature in reason else f'{reason}\n{signature}'
-            raise typer.BadParameter(msg, param_hint='ARGUMENTS') from None
-        result = await tool.run(bound)
-        if as_json:
-            print(json.dumps(pack(result)))
-        else:
-            print_answer(result)
-        return 0
 
-    return run_with_library(folder, work, fill=True)
+async def _run(library: Library, name: str, texts: Sequence[str], *, as_json: bool) -> int:
+    tool = library_tool(library, name)
+    try:
+        args, kwargs = parse_arguments(inspect.signature(tool.function), texts)
+        bound = tool.validate(args, kwargs)
+    except (typer.BadParameter, ToolArgumentsError) as error:
+        reason = error.message if isinstance(error, typer.BadParameter) else str(error)
+        signature = library.manifest(name).signature
+        msg = reason if signature in reason else f'{reason}\n{signature}'
+        raise typer.BadParameter(msg, param_hint='ARGUMENTS') from None
+    result = await tool.run(bound)
+    if as_json:
+        print(json.dumps(pack(result)))
+    else:
+        print_answer(result)
+    return 0

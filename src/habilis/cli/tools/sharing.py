@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from habilis.cli.streams import say
-from habilis.cli.tools.library import clear_errors, open_library, print_json, run_with_library
+from habilis.cli.tools.library import clear_errors, in_library, open_library, print_json
 from habilis.forge.library.library import Library
 from habilis.forge.sharing.skills import export_skill
 from habilis.forge.sharing.transfer import ImportReport, export_tools, import_tools
@@ -27,22 +27,19 @@ def export_skills(names: Sequence[str], target: Path, folder: str | None) -> int
     return 0
 
 
-def import_file(file: Path, folder: str | None, *, trust: Path | None, as_json: bool) -> int:
+@in_library
+async def import_file(library: Library, file: Path, *, trust: Path | None, as_json: bool) -> int:
     """Add the tools of a file, after their tests have passed here."""
-
-    async def work(library: Library) -> int:
-        report = await import_tools(library, file, trust=trust)
-        if as_json:
-            print_json(report)
-        else:
-            for made in report.added:
-                print(made.name)
-        if report.skipped:
-            say(f'in the library already: {", ".join(report.skipped)}')
-        say(f'imported {len(report.added)} tools into {library.folder}; {_origin(report, trust)}')
-        return 0
-
-    return run_with_library(folder, work)
+    report = await import_tools(library, file, trust=trust)
+    if as_json:
+        print_json(report)
+    else:
+        for made in report.added:
+            print(made.name)
+    if report.skipped:
+        say(f'in the library already: {", ".join(report.skipped)}')
+    say(f'imported {len(report.added)} tools into {library.folder}; {_origin(report, trust)}')
+    return 0
 
 
 def _origin(report: ImportReport, trust: Path | None) -> str:

@@ -6,32 +6,29 @@ from collections.abc import Sequence
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.colours import has_colours
 from habilis.cli.streams import say
-from habilis.cli.tools.library import print_json, run_with_library
+from habilis.cli.tools.library import in_library, print_json
 from habilis.forge.library.library import Library
 from habilis.forge.library.retests import Retest, retest
 
 _GREEN, _RED, _END = '\033[32m', '\033[31m', '\033[0m'
 
 
-def run_tests(names: Sequence[str], folder: str | None, *, properties: bool, as_json: bool) -> int:
+@in_library
+async def run_tests(library: Library, names: Sequence[str], *, properties: bool, as_json: bool) -> int:
     """Run the tests of tools, of all if none is named; the exit code is 1 if one fails."""
-
-    async def work(library: Library) -> int:
-        for name in names:
-            library.current(name)  # a misspelt name is an error before anything runs
-        chosen = list(dict.fromkeys(names)) or library.names()
-        if not chosen:
-            say(f'no tools in {library.folder} yet; add those that come with Habilis: habilis tools seed')
-        progress = _Progress(len(chosen), is_silent=as_json)
-        results = await retest(library, chosen, reviewed=properties, on_done=progress.show)
-        failed = [result for result in results if not result.verification.ok]
-        if as_json:
-            print_json([_to_json(result) for result in results])
-        elif chosen:
-            say(f'{len(chosen) - len(failed)} of {len(chosen)} tools pass their tests')
-        return 1 if failed else 0
-
-    return run_with_library(folder, work)
+    for name in names:
+        library.current(name)  # a misspelt name is an error before anything runs
+    chosen = list(dict.fromkeys(names)) or library.names()
+    if not chosen:
+        say(f'no tools in {library.folder} yet; add those that come with Habilis: habilis tools seed')
+    progress = _Progress(len(chosen), is_silent=as_json)
+    results = await retest(library, chosen, reviewed=properties, on_done=progress.show)
+    failed = [result for result in results if not result.verification.ok]
+    if as_json:
+        print_json([_to_json(result) for result in results])
+    elif chosen:
+        say(f'{len(chosen) - len(failed)} of {len(chosen)} tools pass their tests')
+    return 1 if failed else 0
 
 
 class _Progress:

@@ -119,14 +119,7 @@ class Forge:
                 that.
             run_id: name to resume it by.
         """
-        if not request.strip():
-            msg = 'the request is empty: say what the tool is for'
-            raise ForgeError(msg)
-        if uses and language not in (None, 'python'):
-            msg = 'only tools in Python can be composed of others'
-            raise ForgeError(msg)
-        for example in examples:
-            read_example(example)
+        _check(request, examples, uses, language)
         references = await read_references(context, request)
         given: dict[str, Any] = {
             'examples': list(examples),
@@ -397,3 +390,15 @@ class Forge:
     def _tell(self, stage: str, text: str) -> None:
         if self._watch is not None:
             self._watch(stage, text)
+
+
+def _check(request: str, examples: Sequence[str], uses: Sequence[str], language: Language | None) -> None:
+    """Raise `ForgeError` for a request that no tool can be built for."""
+    if not request.strip():
+        msg = 'the request is empty: say what the tool is for'
+        raise ForgeError(msg)
+    if uses and language not in (None, 'python'):
+        msg = 'only tools in Python can be composed of others'
+        raise ForgeError(msg)
+    for example in examples:
+        read_example(example)

@@ -6,11 +6,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
-from habilis.core.narrowing import is_list
+from habilis.core.narrowing import is_dict, is_list, is_tuple
 from habilis.core.syntax import parse_expression, parse_module
 from habilis.forge.annotations import read_parameters
 from habilis.forge.checks.calls import call_candidate
@@ -90,20 +90,16 @@ def _are_equal(results: Sequence[str]) -> bool:
     return all(_is_near(first, other) for other in others)
 
 
-def _is_near(one: Any, other: Any) -> bool:
+def _is_near(one: object, other: object) -> bool:
     if type(one) is not type(other):
         return False
-    match one:
-        case float():
-            return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-        case list() | tuple():
-            items = cast('Sequence[Any]', one)
-            return len(items) == len(other) and all(map(_is_near, items, other))
-        case dict():
-            known = cast('dict[Any, Any]', one)
-            return list(known) == list(other) and all(_is_near(known[key], other[key]) for key in known)
-        case _:
-            return one == other
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    if (is_list(one) or is_tuple(one)) and (is_list(other) or is_tuple(other)):
+        return len(one) == len(other) and all(map(_is_near, one, other))
+    if is_dict(one) and is_dict(other):
+        return list(one) == list(other) and all(_is_near(one[key], other[key]) for key in one)
+    return one == other
 
 
 async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
@@ -162,7 +158,7 @@ def _literal_arguments(call: str, number: int) -> list[object] | None:
     return None
 
 
-def _changed(value: Any, chance: random.Random) -> Any:
+def _changed(value: object, chance: random.Random) -> object:
     """A value of the same shape, a little different."""
     match value:
         case bool():
@@ -174,12 +170,12 @@ def _changed(value: Any, chance: random.Random) -> Any:
         case str():
             letters = chance.sample(value, len(value))
             return ''.join(letters[: chance.choice((len(value), max(len(value) - 1, 0)))])
-        case list() | tuple():
-            items = [_changed(item, chance) for item in cast('list[Any]', value)]
+        case _ if is_list(value) or is_tuple(value):
+            items = [_changed(item, chance) for item in value]
             kept = items[: chance.choice((len(items), max(len(items) - 1, 1)))]
-            return kept if isinstance(value, list) else tuple(items)
-        case dict():
-            return {key: _changed(item, chance) for key, item in cast('dict[Any, Any]', value).items()}
+            return kept if is_list(value) else tuple(items)
+        case _ if is_dict(value):
+            return {key: _changed(item, chance) for key, item in value.items()}
         case _:
             return value
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from habilis.core.narrowing import is_list, is_tuple
 from habilis.forge.checks.agreement import calls_in, generate_inputs, is_error, outcomes_of, shown_call
 from habilis.forge.checks.mutants import mutants
 from habilis.forge.checks.verification import LIMITS, verify_all
@@ -66,9 +66,12 @@ async def _look_closer(candidate: Candidate, variants: Sequence[Mutant]) -> tupl
     return kept, list(calls)
 
 
-def _shortened(inputs: Sequence[Sequence[Any]]) -> list[list[object]]:
+def _shortened(inputs: Sequence[Sequence[object]]) -> list[list[object]]:
     return [
-        [value[:length] if isinstance(value, str | list | tuple) else value for value in arguments]
+        [
+            value[:length] if isinstance(value, str) or is_list(value) or is_tuple(value) else value
+            for value in arguments
+        ]
         for length in SHORT
         for arguments in inputs
     ]

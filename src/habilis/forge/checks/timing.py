@@ -4,10 +4,10 @@ import contextlib
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
 
 from habilis.core.errors import ForgeError
 from habilis.core.limits import Limits
+from habilis.core.narrowing import is_list
 from habilis.forge.checks.agreement import calls_in, generate_inputs, outcomes_of
 from habilis.forge.checks.verification import guest_code, packages_of, request_of
 from habilis.forge.contract import Candidate, require_python
@@ -80,8 +80,8 @@ async def _inputs(candidates: Sequence[Candidate]) -> list[list[object]]:
     return found
 
 
-def _enlarged(value: Any) -> Any:
-    return cast('str | list[Any]', value) * LARGER if isinstance(value, str | list) else value
+def _enlarged(value: object) -> object:
+    return value * LARGER if isinstance(value, str) or is_list(value) else value
 
 
 async def _sandbox(candidate: Candidate, inputs: list[list[object]]) -> Sandbox:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from inspect import Parameter, Signature
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from habilis.core.errors import ForgeError, ToolCallError
 from habilis.core.limits import Limits
+from habilis.core.narrowing import is_dict, is_list, is_tuple
 from habilis.forge.contract import LIBRARY_MODULE, Candidate, TestOutcome, Verification
 from habilis.forge.javascript.definition import names_of_tests
 from habilis.forge.javascript.installation import javascript_engine
@@ -144,12 +145,12 @@ def _encode(name: str, signature: Signature, arguments: _Arguments) -> str:
         raise ToolCallError(f'{name}: an argument cannot be passed to JavaScript: {error}') from None
 
 
-def _check_numbers(value: Any) -> None:
+def _check_numbers(value: object) -> None:
     if isinstance(value, int) and abs(value) > _EXACT:
         msg = f'{str(value)[:40]} is not exact in JavaScript; pass it as text'
         raise ValueError(msg)
-    if isinstance(value, dict | list | tuple):
-        for one in cast('list[object]', value.values() if isinstance(value, dict) else value):
+    if is_dict(value) or is_list(value) or is_tuple(value):
+        for one in value.values() if is_dict(value) else value:
             _check_numbers(one)
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import time
-from typing import Any
 
 from habilis.core.errors import ToolCallError
 from habilis.forge.annotations import read_parameters
@@ -13,7 +12,7 @@ from habilis.tools import Tool
 from habilis.tools.contract import ToolOptions
 
 
-def library_tool(library: Library, name: str) -> Tool[..., Any]:
+def library_tool(library: Library, name: str) -> Tool[..., object]:
     """A tool of the library as a tool for agents. Its calls are counted."""
     candidate, version = library.candidate(name), library.current(name)
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from habilis.core.background_loop import background_loop
 from habilis.core.errors import JournalError, RunBusy, RunNotFound, StoreUnavailable
@@ -125,7 +125,7 @@ if hasattr(os, 'register_at_fork'):  # the thread does not survive a fork, and i
     os.register_at_fork(after_in_child=_users.clear)
 
 
-def _start(work: Coroutine[Any, Any, None]) -> 'Future[None]':
+def _start(work: Coroutine[object, object, None]) -> 'Future[None]':
     return asyncio.run_coroutine_threadsafe(work, background_loop('habilis-leases'))
 
 

@@ -122,12 +122,15 @@ class WorkerCall(Generic[T]):
         return not self.running
 
 
+_Jobs = SimpleQueue[WorkerCall[Any]]
+
+
 class Workers:
     """The threads of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[WorkerCall[Any]]] = []
+        self._idle: list[_Jobs] = []
         self._count = 0
         self._busy: set[threading.Thread] = set()
 
@@ -148,15 +151,15 @@ class Workers:
         queue.put(job)
         return job
 
-    def _start(self) -> 'SimpleQueue[WorkerCall[Any]]':
-        queue: SimpleQueue[WorkerCall[Any]] = SimpleQueue()
+    def _start(self) -> _Jobs:
+        queue = _Jobs()
         with self._lock:
             self._count += 1
             name = f'habilis-{self._count}'
         start_deep_thread(functools.partial(self._run, queue), name)
         return queue
 
-    def _run(self, queue: 'SimpleQueue[WorkerCall[Any]]') -> None:
+    def _run(self, queue: _Jobs) -> None:
         thread = threading.current_thread()
         while (job := self._next(queue)) is not None:
             self._busy.add(thread)
@@ -168,7 +171,7 @@ class Workers:
             tell()  # last, so that the event loop does not wait for this thread to release the GIL
             del tell  # it refers to the guest
 
-    def _next(self, queue: 'SimpleQueue[WorkerCall[Any]]') -> WorkerCall[Any] | None:
+    def _next(self, queue: _Jobs) -> WorkerCall[object] | None:
         """The next job; None if there was none for some time, and enough other threads are idle."""
         while True:
             with contextlib.suppress(Empty):

@@ -29,6 +29,11 @@ from habilis.sandbox.process.levels import Level, find_level
 from habilis.sandbox.process.watch import is_idle, note_threads, watch
 from habilis.sandbox.process.zygotes import Environment, Zygotes
 
+_BUBBLEWRAP = ('--args', '5', '--')  # its arguments are not to be seen in /proc/1/cmdline
+_DESCRIPTORS: dict[str, object] = {'stdout': 3, 'control': 4, 'channel': (6, 7)}
+"""Numbers of those that a guest is passed. Bubblewrap keeps its standard streams open, also when the guest has moved on
+and ended: so the channel is not among them."""
+
 _ZYGOTE_MB = 1 << 20
 """A zygote has practically no limit of the kernel: each of its forks has one. The watch keeps it."""
 
@@ -122,27 +127,15 @@ class ProcessBackend:
         streams, groups = Streams(1), self._level.groups
         group = groups.make(spec.limits) if groups else None
         try:
+            command = [self._level.bubblewrap, *_BUBBLEWRAP, *python_command(bubblewrap.GUEST, 'inside', 'start')]
+            network = {} if proxy is None else {'proxy': {**proxy, 'channel': 8}}
+            settings = _settings(confinement, {}, preload) | _DESCRIPTORS | network
+            request = {'op': 'spawn', 'command': command, 'settings': settings}
+            request |= {'group': group and str(group.folder), 'mounts': [mount_json(mount) for mount in mounts]}
             with _file('\0'.join(options).encode()) as arguments, open(os.devnull, 'r+b') as nothing:
                 requests, answers, stdout, stderr, control, status = streams.passed
-                # Bubblewrap keeps its standard streams open, also when the guest has moved on and ended: so the channel
-                # is not among them. Its arguments are not to be seen in /proc/1/cmdline.
                 passed = [status, nothing.fileno(), nothing.fileno(), stderr, stdout, control]
-                passed += [arguments.fileno(), requests, answers]
-                command = [
-                    self._level.bubblewrap,
-                    '--args',
-                    '5',
-                    '--',
-                    *python_command(bubblewrap.GUEST, 'inside', 'start'),
-                ]
-                settings = _settings(confinement, {}, preload) | {'stdout': 3, 'control': 4, 'channel': (6, 7)}
-                if proxy is not None:
-                    passed.append(proxy['channel'])
-                    settings['proxy'] = {**proxy, 'channel': 8}
-                request = {'op': 'spawn', 'command': command, 'settings': settings} | {
-                    'group': group and str(group.folder),
-                    'mounts': [mount_json(mount) for mount in mounts],
-                }
+                passed += [arguments.fileno(), requests, answers, *([proxy['channel']] if proxy else [])]
                 with broker.ask(request, passed) as asked:
                     streams.close_passed()
                     answer, [handle] = asked.read()
