@@ -25,6 +25,10 @@ class CellEnded(BaseException):
         self.kind = kind
 
 
+class Broken(Exception):
+    """The kernel cannot continue; the host replaces the interpreter."""
+
+
 class ToolError(Exception):
     """A host tool failed. The message is the tool's own; its traceback stays on the host."""
 
@@ -77,7 +81,12 @@ class Bridge:
 
     def report_position(self, first: int, last: int) -> None:
         """Tell which lines of the cell run now: nothing else is known of a cell that is stopped by force."""
-        self._ask(f'l{first} {last}')
+        try:
+            self._ask(f'l{first} {last}')
+        except CellEnded:
+            raise
+        except BaseException as error:  # an earlier cell has tampered with the kernel
+            raise Broken('bridge') from error
 
     def _ask(self, message: str) -> str:
         reply = self.send(message)

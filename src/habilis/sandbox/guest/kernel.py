@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from habilis.core.codec import Json, NotPlain, TooLarge, dump, pack, parse_with, unpack
 from habilis.sandbox.guest import network, optional_rules, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
-from habilis.sandbox.guest.bridge import Bridge, ToolError, do_work
+from habilis.sandbox.guest.bridge import Bridge, Broken, ToolError, do_work
 from habilis.sandbox.guest.children import offer_python
 from habilis.sandbox.guest.displays import displays_of, new_figures
 from habilis.sandbox.guest.event_loop import GuestPolicy, new_loop, warn_of_coroutines_of
@@ -55,10 +55,6 @@ _posix: Any = sys.modules[os.name if os.name in sys.modules else 'os']
 _NO_EXPRESSION_START = frozenset(' \t#@')
 _STATEMENT_PARTS = ('\n', '=', 'await')
 WARM_CELLS = ('1 + 1',)
-
-
-class Broken(Exception):
-    """The kernel cannot continue; the host replaces the interpreter."""
 
 
 class Kernel:
