@@ -41,7 +41,7 @@ class ProjectInstructions:
 
     def __init__(self, folder: str | os.PathLike[str], *, context_tokens: int) -> None:
         """`context_tokens`: of the model. The instructions take about an eighth of them at most."""
-        self._folder = Path(folder).expanduser().resolve()
+        self._folder = _real(os.path.expanduser(folder))
         self._budget = min(MAX_CHARACTERS, context_tokens // 2)
 
     def files(self) -> Sequence[InstructionFile]:
@@ -66,10 +66,18 @@ def _read_all(folder: Path) -> Iterator[tuple[str, bytes]]:
         for name in NAMES:
             path = place / name
             try:  # a link must not bring in something from outside of the project
-                if path.resolve().is_relative_to(folders[-1]):
+                if Path(os.path.realpath(path)).is_relative_to(folders[-1]):
                     yield f'{"../" * number}{name}', read_regular(path, limit=MAX_BYTES)
             except OSError:  # not there, too large, or no file
                 continue
+
+
+def _real(folder: str | os.PathLike[str]) -> Path:
+    """The path without links, as far as they can be read. Whether the folder can be used, the sandbox says."""
+    try:
+        return Path(os.path.realpath(folder))
+    except OSError:
+        return Path(os.path.abspath(folder))
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -81,6 +89,6 @@ def _folders(folder: Path) -> list[Path]:
 
 def repository_of(folder: Path) -> Path | None:
     """The root of the repository that a folder is in. One around the home folder does not count."""
-    root = next((one for one in (folder, *folder.parents) if (one / '.git').exists()), None)
+    root = next((one for one in (folder, *folder.parents) if os.path.exists(one / '.git')), None)
     is_around_home = root is not None and Path.home().resolve().is_relative_to(root)
     return None if is_around_home else root

@@ -35,7 +35,7 @@ def new_session() -> str:
 
 def project_of(folder: str) -> str:
     """The project that the work in a folder belongs to: its repository, or the folder."""
-    path = Path(folder).resolve()
+    path = Path(os.path.realpath(folder))
     return str(repository_of(path) or path)
 
 

@@ -43,6 +43,6 @@ def shared_folder(request: CommandRequest) -> str:
 
 def shown_path(folder: str) -> str:
     """The whole path, with `~` for the home folder."""
-    path = Path(folder).resolve()
+    path = Path(os.path.realpath(folder))
     home = Path.home().resolve()
     return str('~' / path.relative_to(home)) if path.is_relative_to(home) else str(path)
