@@ -16,27 +16,19 @@ def _names(folder: Path, *, context_tokens: int = 128_000) -> list[str]:
     return [str(file) for file in ProjectInstructions(folder, context_tokens=context_tokens).files()]
 
 
-def test_the_nearest_comes_first_up_to_the_root_of_the_repository(tmp_path: Path) -> None:
+def test_the_nearest_comes_first_and_nothing_above_the_shared_folder_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inner = tmp_path / 'repository' / 'package'
     inner.mkdir(parents=True)
+    (inner.parent / '.git').mkdir()
     for folder in (inner, inner.parent, tmp_path):
         (folder / 'AGENTS.md').write_text(f'Rules of {folder.name}')
     (inner.parent / 'CLAUDE.md').symlink_to('AGENTS.md')
+    assert _names(inner.parent) == ['AGENTS.md (19 bytes)']
+    monkeypatch.chdir(inner)
+    assert _names(inner.parent) == ['package/AGENTS.md (16 bytes)', 'AGENTS.md (19 bytes)']
     assert _names(inner) == ['AGENTS.md (16 bytes)']
-    (inner.parent / '.git').mkdir()
-    assert _names(inner) == ['AGENTS.md (16 bytes)', '../AGENTS.md (19 bytes)']
-
-
-def test_without_a_repository_the_home_folder_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = tmp_path / 'home' / 'project'
-    project.mkdir(parents=True)
-    for folder in (project, project.parent, tmp_path):
-        (folder / 'HABILIS.md').write_text(folder.name)
-    assert _names(project) == ['HABILIS.md (7 bytes)']
-    monkeypatch.setenv('HOME', str(project.parent))
-    assert _names(project) == ['HABILIS.md (7 bytes)', '../HABILIS.md (4 bytes)']
-    (tmp_path / '.git').mkdir()  # around the home folder
-    assert _names(project) == ['HABILIS.md (7 bytes)', '../HABILIS.md (4 bytes)']
 
 
 def test_a_long_file_is_cut_and_a_link_to_the_outside_is_not_followed(tmp_path: Path) -> None:

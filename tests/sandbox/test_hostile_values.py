@@ -9,7 +9,7 @@ import pytest
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
-from habilis.sandbox.host import cell_host
+from habilis.sandbox.host import guest_messages
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import HOST, assert_right, kind_of, prepare
 
@@ -146,13 +146,13 @@ async def test_no_tool_starts_if_its_cell_ended_while_the_arguments_were_parsed(
     async def note_later(value: object) -> None:
         called.append(value)
 
-    real = cell_host.unpack
+    real = guest_messages.unpack
 
     def slow(message: Json) -> object:
         time.sleep(0.3)
         return real(message)
 
-    monkeypatch.setattr(cell_host, 'unpack', slow)
+    monkeypatch.setattr(guest_messages, 'unpack', slow)
     for code in ('note(1)', 'await note_later(1)'):
         async with await Sandbox.create(tools=[note, note_later]) as sandbox:
             cell = await sandbox.run(code, seconds=0.1)

@@ -37,7 +37,7 @@ class InstructionFile:
 
 
 class ProjectInstructions:
-    """The instructions of a shared folder: the nearest first, up to the root of its repository, or the home folder."""
+    """The instructions of a shared folder, and of its folders down to the current one: the nearest first."""
 
     def __init__(self, folder: str | os.PathLike[str], *, context_tokens: int) -> None:
         """`context_tokens`: of the model. The instructions take about an eighth of them at most."""
@@ -61,13 +61,12 @@ class ProjectInstructions:
 
 
 def _read_all(folder: Path) -> Iterator[tuple[str, bytes]]:
-    folders = _folders(folder)
-    for number, place in enumerate(folders):
+    for place in _folders(folder):
         for name in NAMES:
             path = place / name
-            try:  # a link must not bring in something from outside of the project
-                if Path(os.path.realpath(path)).is_relative_to(folders[-1]):
-                    yield f'{"../" * number}{name}', read_regular(path, limit=MAX_BYTES)
+            try:  # a link must not bring in something from a folder that is not shared
+                if Path(os.path.realpath(path)).is_relative_to(folder):
+                    yield str(path.relative_to(folder)), read_regular(path, limit=MAX_BYTES)
             except OSError:  # not there, too large, or no file
                 continue
 
@@ -81,10 +80,10 @@ def _real(folder: str | os.PathLike[str]) -> Path:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The folder and its parents up to the root of the repository, or to home; else the folder alone."""
-    home, upwards = Path.home().resolve(), [folder, *folder.parents]
-    root = repository_of(folder) or (home if folder.is_relative_to(home) else folder)
-    return upwards[: upwards.index(root) + 1]
+    """The current folder, if it is in the shared one, and its parents up to that; else the shared folder alone."""
+    current = _real(os.getcwd())
+    upwards = [current, *current.parents]
+    return upwards[: upwards.index(folder) + 1] if folder in upwards else [folder]
 
 
 def repository_of(folder: Path) -> Path | None:

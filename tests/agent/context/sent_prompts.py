@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from habilis.agent import Agent
+from habilis.agent.context.compaction import Compaction
 from habilis.agent.context.conversation import Conversation
 from habilis.assistant import Session
 from habilis.forge.build.speedups import optimise
@@ -130,7 +131,7 @@ def _compacted() -> str:
     for number in range(5):
         conversation.add(Message(role='assistant', text=block(f'print({number})')))
         conversation.add(Message(role='user', text=f'Output:\n{number} {"and more " * 30}'))
-    conversation.compact(keep=1)
+    conversation.compact(Compaction(keep=1))
     return shown(conversation.outgoing())
 
 

@@ -332,7 +332,7 @@ def test_a_workspace_that_is_a_file_or_nothing_is_wrong_usage(script: Path) -> N
     script.touch()
     done = run('1', '--workspace', str(script))
     assert (done.returncode, done.stdout) == (2, '')
-    assert f"Invalid value for '--workspace': {script} is a file, not a folder" in done.stderr
+    assert f"Invalid value for '--workspace' / '-w': {script} is a file, not a folder" in done.stderr
     unset = run('open("mine", "w")', '--workspace', '')
     assert (unset.returncode, unset.stdout) == (2, '')
-    assert "Invalid value for '--workspace': the value is empty" in unset.stderr
+    assert "Invalid value for '--workspace' / '-w': the value is empty" in unset.stderr
