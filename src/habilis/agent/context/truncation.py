@@ -47,9 +47,9 @@ def truncate(text: str, bounds: Bounds, *, where: str = '') -> Truncated:
         head, tail = _head(head, first), _tail(tail, bounds.tokens - first)
         tail = tail[max(0, len(head) + len(tail) - len(text) + 1) :]  # the two must not meet
     head, tail = head.removesuffix('\n'), tail.removeprefix('\n')
-    dropped = len(text) - len(head) - len(tail)
-    lines = text.count('\n') - head.count('\n') - tail.count('\n')
-    what = f'{dropped:,} characters truncated{f" in {lines:,} lines" if lines > 1 else ""}'
+    dropped = text[len(head) : len(text) - len(tail)]
+    lines = dropped.removeprefix('\n').removesuffix('\n').count('\n') + 1
+    what = f'{len(dropped):,} characters truncated{f" in {lines:,} lines" if lines > 1 else ""}'
     note = f'[… {what}{"; " + where if where else ""} …]'
     return Truncated(text=f'{head}\n{note}\n{tail}' if tail else f'{head}\n{note}', is_truncated=True)
 
