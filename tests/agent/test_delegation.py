@@ -52,6 +52,17 @@ async def test_two_subagents_work_at_the_same_time_and_count_for_their_parent(jo
     assert 'delegate' not in sent(model, 1), 'the built-in kinds start no subagents of their own'
 
 
+async def test_the_example_of_several_at_once_runs_as_the_model_is_told_it() -> None:
+    def reply(messages: Sequence[Message]) -> str:
+        if 'PART' in messages[1].text:
+            return block('final_answer(7)')
+        example = messages[0].text.partition('Several at once: `')[2].partition('`')[0]
+        return block(example.replace('…', "'PART'") + '\nfinal_answer([a, b])')
+
+    async with Agent(ScriptedModel(reply), helpers=True) as agent:
+        assert (await agent.run('go')).output == [7, 7]
+
+
 async def test_a_kind_has_its_own_model_limits_tools_and_instructions() -> None:
     @tool
     def price(item: str) -> int:

@@ -170,7 +170,8 @@ def _description(setup: AgentSetup) -> str:
         'It sees neither your variables nor this conversation: `variables` are data for its code, by name.',
     ]
     if setup.python:
-        lines.append('Several at once: `a, b = await asyncio.gather(delegate(…), delegate(…))`. An error is raised.')
+        lines.append('Several at once: `import asyncio; a, b = await asyncio.gather(delegate(…), delegate(…))`.')
+        lines.append('An error is raised.')
     kinds = [f'- {name}: {_words(kind)}' for name, kind in setup.helpers.items()]
     return '\n'.join([' '.join(lines), 'Kinds:', *kinds])
 
