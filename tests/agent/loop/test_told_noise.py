@@ -59,3 +59,9 @@ async def test_markers_below_a_line_are_short_and_point_at_a_part_of_it() -> Non
     assert '~' * 41 not in text
     assert '^' * 41 not in text
     assert '~~~~~~^^^' in await told('values = [1]\nfirst = values[7]')
+
+
+async def test_a_name_that_python_itself_suggests_is_not_suggested_again() -> None:
+    text = await told('total = 3', 'print(totl)')
+    assert "Did you mean: 'total'?" in text
+    assert "There is no 'totl'" not in text

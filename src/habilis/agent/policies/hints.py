@@ -54,7 +54,7 @@ def _after_error(seen: SeenCell) -> str:
     error = seen.cell.error
     assert error is not None
     if error.type == 'NameError' and (found := _UNDEFINED.search(error.message)):
-        return _undefined(found[1], seen)
+        return _undefined(found[1], seen, error.traceback)
     if error.type in ('ModuleNotFoundError', 'ImportError') and (found := _NO_MODULE.search(error.message)):
         if there := [name for name in _imported_names(seen.code, found[1]) if name in seen.names]:
             return f'{", ".join(there)} can be used without an import: leave it out.'
@@ -73,11 +73,13 @@ def _imported_names(code: str, module: str) -> list[str]:
     return [module, *(alias.name for node in found for alias in node.names)]
 
 
-def _undefined(name: str, seen: SeenCell) -> str:
+def _undefined(name: str, seen: SeenCell, traceback: str) -> str:
     if name in seen.lost:
         return f'{name} was lost when the run was interrupted: it could not be saved. Make it again.'
     near = similar_names(name, list(seen.names), n=3, cutoff=0.5)
-    return f'There is no {name!r}. Did you mean {" or ".join(near)}?' if near else ''
+    if not near or f"Did you mean: '{near[0]}'?" in traceback:  # Python itself has said so
+        return ''
+    return f'There is no {name!r}. Did you mean {" or ".join(near)}?'
 
 
 def uncalled(code: str) -> list[str]:
