@@ -105,9 +105,9 @@ def test_a_value_of_another_type_is_refused_with_what_is_wrong(kind: Any, given:
 @each_case(
     ('kind', 'given', 'found'),
     [
-        (bool, 'yes', "needs bool, not str 'yes'. the answer: Input should be a valid boolean"),
+        (bool, 'yes', "needs bool, not str 'yes'. Input should be a valid boolean"),
         (bool, 1, 'not int 1. '),
-        (int, True, 'needs int, not bool True. the answer: Input should be a valid integer'),
+        (int, True, 'needs int, not bool True. Input should be a valid integer'),
         (float, False, 'not bool False. '),
         (list[bool], [True, 'no'], '1: Input should be a valid boolean'),
         (list[int], [1, True], '1: Input should be a valid integer'),

@@ -107,7 +107,7 @@ def _problems(error: 'ValidationError') -> str:
     if error.error_count() > MAX_ERRORS:
         return f'It has {error.error_count():,} errors.'
     problems = [
-        f'{".".join(str(part) for part in problem["loc"]) or "the answer"}: {problem["msg"]}'
+        ': '.join(filter(None, ('.'.join(map(str, problem['loc'])), problem['msg'])))
         for problem in error.errors(include_url=False)[:MAX_PROBLEMS]
     ]
     return '; '.join(problems)
