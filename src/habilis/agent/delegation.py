@@ -96,11 +96,14 @@ class Delegation:
 
 def _inherited_tools(tools: Sequence[AnyTool], helper: Helper) -> list[AnyTool]:
     """The tools of a run that a subagent of this kind has: without those for talking with a person, and those that work
-    in the sandbox, because its code does that itself."""
+    in the sandbox, because its code does that itself, unless a person must agree to it."""
     found: list[AnyTool] = []
     for one in resolve_tools(tools):
         toolset = one if isinstance(one, Toolset) else Toolset('', [one])
-        if not toolset.for_subagents or toolset.needs_workspace or toolset.needs_processes:
+        by_code = (toolset.needs_workspace or toolset.needs_processes) and not (
+            toolset.asks_to_change and helper.files == 'shared'
+        )
+        if by_code or not toolset.for_subagents:
             continue
         if helper.files != 'read_only':
             found.append(one)

@@ -58,7 +58,8 @@ class Helper:
 
     tools: Sequence[AnyTool] | None = None
     """None: those of the run that it works for, without those for talking with a person, and those for files and
-    commands, which its own code does as well. With read-only files, only tools with `read_only=True`."""
+    commands, which its own code does as well, unless changes need approval. With read-only files, only tools with
+    `read_only=True`."""
 
     limits: RunLimits | None = None
     """None: those of the agent. A limit that the run around it reaches ends it too."""

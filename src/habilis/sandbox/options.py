@@ -165,7 +165,7 @@ class SandboxOptions:
         own = Workspace.temporary()
         mounts = [mount for mount in self.mounts if mount.target != WORKSPACE]
         mount = Mount(source=own.folder, target=WORKSPACE, writable=True)
-        return replace(replace(self, workspace=None).shared(), workspace=own, mounts=(*mounts, mount))
+        return replace(replace(self, workspace=None).shared(), workspace=own, mounts=(*mounts, mount), write_advice='')
 
     def _read_only(self) -> 'SandboxOptions':
         """The options of a sandbox with the same files, none of which it can change."""
@@ -174,6 +174,7 @@ class SandboxOptions:
             workspace=self.workspace.shared(read_only=True) if self.workspace else None,
             mounts=tuple(replace(mount, writable=False) for mount in self.mounts),
             folders=(),
+            write_advice='files are read-only for your code',
         )
 
     def _writable(self) -> 'SandboxOptions':

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from habilis.agent import Agent
+from habilis.agent import Agent, Helper
 from habilis.core.errors import AgentError
 from habilis.models import ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Mount
+from habilis.sandbox.options import SiblingFiles
 from habilis.tools import Files, Shell, Toolset
+from habilis.tools.contract import ApprovalRequest
 from tests.agent.hooks.watching import code
+from tests.agent.scripts import sent
 from tests.requirements import require_namespaces
 from tests.sandbox.docker import engine
 
@@ -156,3 +159,43 @@ async def test_no_other_sandbox_and_no_subagent_is_a_way_around(tmp_path: Path) 
     async with Agent(ScriptedModel(delegated), tools=tools, **options) as agent:
         assert (await agent.run('go')).output == 'no'
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_subagent_on_the_same_files_can_ask_for_a_change(tmp_path: Path) -> None:
+    replies = [code("await delegate('write')"), code("final_answer(write_file('x', 'new'))"), code('final_answer(1)')]
+    model, asked = ScriptedModel(replies), list[str]()
+
+    def approve(request: ApprovalRequest) -> bool:
+        asked.append(request.tool)
+        return True
+
+    options: dict[str, Any] = {'workspace': tmp_path, 'helpers': True, 'journal': 'off'}
+    async with Agent(model, tools=[Files(needs_approval=True)], approve=approve, **options) as agent:
+        await agent.run('go')
+    assert 'call write_file or update_file' in sent(model, 1)
+    assert 'def write_file(' in sent(model, 1)
+    assert (asked, (tmp_path / 'x').read_text()) == (['write_file'], 'new')
+
+
+@pytest.mark.parametrize(
+    ('files', 'told'), [('read_only', 'Files are read-only for your code.'), ('own', 'which has no files yet.')]
+)
+async def test_a_subagent_is_told_how_it_may_use_its_own_files(files: SiblingFiles, told: str, tmp_path: Path) -> None:
+    (tmp_path / 'x').touch()
+    model = ScriptedModel(
+        [code("await delegate('look', 'other')"), code("final_answer('seen')"), code('final_answer(1)')]
+    )
+    helpers = {'other': Helper('Looks.', files=files)}
+    tools = [Files(needs_approval=True)]
+    async with Agent(model, tools=tools, helpers=helpers, workspace=tmp_path, approve=lambda _: True) as agent:
+        await agent.run('go')
+    assert sent(model, 1).endswith(told)
+    assert 'write_file' not in sent(model, 1)
+
+
+async def test_code_without_files_is_pointed_to_its_functions(tmp_path: Path) -> None:
+    (tmp_path / 'x').touch()
+    model = ScriptedModel([code("open('x')"), code('final_answer(read_file("x"))')])
+    async with Agent(model, tools=[Files(tmp_path)]) as agent:
+        await agent.run('go')
+    assert '(no files are shared with your code: use the data and the functions that you have)' in sent(model, 1)

@@ -10,7 +10,7 @@ _REFUSED = (errno.EACCES, errno.EPERM)
 _READ_ONLY = (errno.EROFS, errno.EPERM)
 
 FOR_MODELS = {
-    NO_FILES: '(no files are shared with you: use the data in your variables and in the task)',
+    NO_FILES: '(no files are shared with your code: use the data and the functions that you have)',
     NO_NETWORK: '(there is no network here: use the data and the functions that you have)',
 }
 """What a model is told instead."""
