@@ -207,7 +207,7 @@ def tries(path, mode):
     except OSError as error:
         return type(error).__name__
 
-final_answer([tries('a.txt', 'r'), tries('a.txt', 'w'), tries('new.txt', 'w'), sorted(globals().keys() & NAMES)])
+final_answer([tries('a.txt', 'r'), tries('a.txt', 'w'), tries('new.txt', 'w'), sorted(name for name in NAMES if hasattr(tools, name))])
 """
 
 
