@@ -207,7 +207,8 @@ def tries(path, mode):
     except OSError as error:
         return type(error).__name__
 
-final_answer([tries('a.txt', 'r'), tries('a.txt', 'w'), tries('new.txt', 'w'), sorted(name for name in NAMES if hasattr(tools, name))])
+there = [name for name in NAMES if hasattr(tools, name)]
+final_answer([tries('a.txt', 'r'), tries('a.txt', 'w'), tries('new.txt', 'w'), there])
 """
 
 
