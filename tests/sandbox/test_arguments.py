@@ -21,7 +21,7 @@ WRONG_SETTINGS: dict[str, list[object]] = {
     'tools': [5, 'x', b'x', {'f': print}, [5], [None], ['print'], True, [int]],
     'variables': [5, 'x', [('a', 1)], {1: 2}, True],
     'workspace': [5, b'x', ['x'], 1.5, THING],
-    'read_only': [None, 1, 'yes'],
+    'read_only': [None, 1],
     'protect': [None, 1, 'yes'],
     'mounts': [5, 'x', ['/data'], {'/data': 5}, {5: '/tmp'}, {'/data': None}],
     'env': [5, 'A=1', {'a': 1}, {1: 'a'}, {'a': None}, {'a': b'x'}],

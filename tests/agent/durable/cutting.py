@@ -148,7 +148,7 @@ def outline(result: Result[Any]) -> object:
 
 def _step(step: Step) -> object:
     cell = step.cell and replace(
-        step.cell, seconds=0.0, calls=tuple(replace(call, seconds=0.0, at=None) for call in step.cell.calls)
+        step.cell, seconds=0.0, waited=0.0, calls=tuple(replace(call, seconds=0.0, at=None) for call in step.cell.calls)
     )
     return (
         step.number,

@@ -19,7 +19,7 @@ one_is_done = asyncio.Event()
 CODE = {
     'go': ['''
 import asyncio
-found = await asyncio.gather(delegate('FIRST'), delegate('SECOND', 'research'))
+found = await asyncio.gather(delegate('FIRST'), delegate('SECOND'))
 final_answer(found)
 '''],
     'FIRST': ['sent = send("first")', 'final_answer(sent)'],

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Any
 
@@ -106,8 +107,8 @@ class Chats:
         return await ChatApp(person, CommandRequest(**options), resume=resume, mode=mode).run()
 
     def sent(self, number: int) -> list[str]:
-        """The messages of a request, without the system prompt."""
-        return [message.text for message in self.model.requests[number].messages[1:]]
+        """The messages of a request, without the system prompt, the date and the folder."""
+        return [re.sub(r'\n\nToday is .*', '', message.text) for message in self.model.requests[number].messages[1:]]
 
 
 async def turns() -> list[tuple[str, str]]:

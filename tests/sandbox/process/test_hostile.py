@@ -287,7 +287,10 @@ def test_memory_that_no_limit_of_a_process_counts_ends_the_cell(attack: str) -> 
     with create(limits=Limits(seconds=20, memory_mb=128)) as sandbox:
         cell = sandbox.run(EATER + EATERS[attack])
         assert cell.error is not None
-        assert (cell.error.kind, cell.error.message) == ('memory', TOO_MUCH)
+        assert (cell.error.kind, cell.error.message) == (
+            'memory',
+            f'{TOO_MUCH}: the memory limit of 128 MB was reached',
+        )
         assert_usable(sandbox)
 
 

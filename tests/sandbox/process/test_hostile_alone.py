@@ -264,7 +264,8 @@ def test_memory_that_no_limit_of_the_kernel_counts_ends_the_cell(attack: str, la
         cell = sandbox.run('1' if later else EATER + EATERS[attack])
         assert cell.error is not None
         assert cell.error.kind == 'memory', cell.error
-        assert cell.error.message == ('between two cells: ' if later else '') + TOO_MUCH
+        between = 'between two cells: ' if later else ''
+        assert cell.error.message == f'{between}{TOO_MUCH}: the memory limit of 128 MB was reached'
         assert sandbox.run('keep').value == 'kept'
 
 

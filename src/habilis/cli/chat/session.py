@@ -64,7 +64,8 @@ class ChatSession:
         session, view = self.session, self._view
         parts = [session.model.name, self.settings.sandbox]
         if self.request.workspace:
-            parts += [shared_folder(self.request), session.mode]
+            how = 'read' if self.request.read_only else 'write'
+            parts += [f'{os.path.relpath(self.request.workspace)} ({how})', session.mode]
         if self.context_tokens:
             parts.append(f'{self.context_tokens / session.model.traits.context_tokens:.0%} context')
         if session.usage.cost:

@@ -30,7 +30,7 @@ MAX_PROCESSES = 150
 MAX_SOCKETS = 1024
 """The kernel keeps up to 400 kB for each of them, and no process is charged for it."""
 
-TOO_MUCH = 'the processes of the sandbox use more memory together than its limit'
+TOO_MUCH = 'the processes of the sandbox use too much memory together'
 
 
 class IdleTurns:
