@@ -9,7 +9,7 @@ import pytest
 
 from habilis.agent import Agent, Helper
 from habilis.core.errors import AgentError
-from habilis.models import ScriptedModel
+from habilis.models import FunctionCall, Reply, ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.options import SiblingFiles
@@ -199,3 +199,21 @@ async def test_code_without_files_is_pointed_to_its_functions(tmp_path: Path) ->
     async with Agent(model, tools=[Files(tmp_path)]) as agent:
         await agent.run('go')
     assert '(no files are shared with your code: use the data and the functions that you have)' in sent(model, 1)
+
+
+@pytest.mark.one_protocol
+async def test_no_subagent_is_a_way_around_where_the_agent_itself_writes_no_code(tmp_path: Path) -> None:
+    (tmp_path / 'x').write_text('good')
+    tools = [Files(tmp_path, needs_approval=True, side='model')]
+    options: dict[str, Any] = {'helpers': {'code': Helper('helps', tools=[])}, 'python': False, 'journal': 'off'}
+    call = FunctionCall(id='1', name='delegate', arguments='{"task": "write"}')
+    replies = [Reply(text='', calls=(call,)), code("open('x', 'w').write('bad')"), code("final_answer('no')"), 'done']
+    async with Agent(ScriptedModel(replies, functions=True), tools=tools, workspace=tmp_path, **options) as agent:
+        assert (await agent.run('go')).output == 'done'
+    assert (tmp_path / 'x').read_text() == 'good'
+    async with (
+        await Sandbox.create(workspace=tmp_path) as sandbox,
+        Agent(ScriptedModel([], functions=True), tools=tools, sandbox=sandbox, **options) as agent,
+    ):
+        with pytest.raises(AgentError, match="in the sandbox 'main' can change them without"):
+            await agent.run('go')
