@@ -217,3 +217,13 @@ async def test_no_subagent_is_a_way_around_where_the_agent_itself_writes_no_code
     ):
         with pytest.raises(AgentError, match="in the sandbox 'main' can change them without"):
             await agent.run('go')
+
+
+@pytest.mark.one_protocol
+async def test_tools_taken_out_of_their_toolset_ask_too(tmp_path: Path) -> None:
+    taken = [tool for tool in Files(needs_approval=True).tools if tool.name in ('read_file', 'write_file')]
+    for tools in (taken, [Toolset('some', taken)]):
+        script = code("try:\n    open('x', 'w')\nexcept OSError as error:\n    final_answer(str(error))")
+        async with Agent(ScriptedModel([script]), tools=tools, workspace=tmp_path, journal='off') as agent:
+            assert 'not permitted' in (await agent.run('go')).unwrap()
+    assert list(tmp_path.iterdir()) == []
