@@ -29,6 +29,10 @@ PYTHON_ATTACKS = (
     "os.rename('x', 'y')",
     "os.mkdir('new')",
     "os.symlink('/tmp', 'new')",
+    "os.link('x', 'new')",
+    "os.utime('x', (0, 0))",
+    "os.open('x', os.O_RDONLY | os.O_TRUNC)",
+    "os.open('x', os.O_WRONLY, dir_fd=os.open('.', os.O_RDONLY))",
     "os.write(os.open('x', os.O_RDWR), b'bad')",
 )
 PROCESS_ATTACKS = (
@@ -38,6 +42,11 @@ PROCESS_ATTACKS = (
     'os.system(\'unshare -rm sh -c "mount -o remount,rw,bind /workspace; echo bad > /workspace/x"\')',
     "os.system('echo bad > /proc/1/root/workspace/x')",
     "os.system('(sleep 0.1; echo bad > x) &')",
+    "open(f'/proc/self/fd/{os.open(\"x\", os.O_RDONLY)}', 'r+').write('bad')",
+    "__import__('mmap').mmap(os.open('x', os.O_RDONLY), 0).write(b'bad')",
+    "os.system('mkdir /tmp/m; mount --bind /workspace /tmp/m; echo bad > /tmp/m/x')",
+    "os.system('umount -l /workspace; echo bad > /workspace/x; ln x /tmp/x && echo bad > /tmp/x')",
+    "__import__('threading').Timer(0.1, lambda: open('x', 'w').write('bad')).start()",
     "bash('echo bad > x')",
 )
 
