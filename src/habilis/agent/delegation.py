@@ -1,7 +1,7 @@
 """Subagents: `delegate`, the tool with which code hands a part of its task to another run, by the kind of work."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -122,11 +122,8 @@ async def _ask_agent(agent: MakesTool, spec: RunSpec, kind: str) -> object:
 
 async def _ask_helper(runner: Runs, helper: Helper, spec: RunSpec, kind: str) -> object:
     """The answer of a subagent, which works in a sandbox like that of the run that called it."""
-    given = runner.setup.sandbox
-    given = next(iter(given.values())) if isinstance(given, Mapping) else given
-    calling = logs.sandbox() or (None if isinstance(given, str) else given)
-    if calling is None:  # the caller writes no code: each subagent gets its own sandbox from its setup
-        return await answer_of(runner, spec, kind)
+    calling = logs.sandbox()
+    assert calling is not None, 'a run with subagents has a sandbox'
     sandbox = await calling.sibling(files=helper.files)
     try:
         return await answer_of(runner, replace(spec, own_sandbox=sandbox), kind)
@@ -136,7 +133,6 @@ async def _ask_helper(runner: Runs, helper: Helper, spec: RunSpec, kind: str) ->
 
 def _setup_of(kind: str, helper: Helper, setup: AgentSetup, model: Model) -> AgentSetup:
     """The setup of the agent, as a subagent of this kind has it: without the instructions for talking with a person."""
-    is_read_only = helper.files == 'read_only'
     return replace(
         setup,
         name=kind,
@@ -146,8 +142,7 @@ def _setup_of(kind: str, helper: Helper, setup: AgentSetup, model: Model) -> Age
         output_validators=(),
         tools=(),
         helpers={},
-        library=None if is_read_only else setup.library,
-        sandbox_settings={**setup.sandbox_settings, 'read_only': True} if is_read_only else setup.sandbox_settings,
+        library=None if helper.files == 'read_only' else setup.library,
         talk=False,
         instructions=[*(() if setup.talk else parts_of(setup.instructions)), *parts_of(helper.instructions)],
         limits=helper.limits or setup.limits,

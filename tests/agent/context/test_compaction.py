@@ -90,12 +90,16 @@ def test_of_a_long_step_the_words_and_both_ends_of_code_and_output_stay() -> Non
     words = 'The key is in the footer, so I read to the end. ' + 'Then I go on. ' * 20
     code = 'def load(path):\n' + '    path = path.strip()\n' * 100 + "totals = load('a.csv')"
     page = 'A page about pears.\n' + 'Nothing of note here.\n' * 200 + 'The code of the vault is 4711.'
+    was = 'New variables: totals (list, 3 items)'
     call = FunctionCall(id='c', name='python', arguments=json.dumps({'code': code}))
     for said in (
         Message(role='assistant', text=f'{words}\n```python\n{code}\n```'),
         Message(role='assistant', text=words, calls=(call,)),
     ):
-        turns = [AuthoredMessage(message=said), AuthoredMessage(message=Message(role='user', text=f'Output:\n{page}'))]
+        turns = [
+            AuthoredMessage(message=said),
+            AuthoredMessage(message=Message(role='user', text=f'Output:\n{page}\n{was}')),
+        ]
         digest = compact([TASK, *turns, *history(4)[1:]])[1].message.text
         assert words.strip() in digest
         for kept in (
@@ -106,6 +110,7 @@ def test_of_a_long_step_the_words_and_both_ends_of_code_and_output_stay() -> Non
         ):
             assert kept in digest
         assert '```' not in digest
+        assert was not in digest, 'the digest describes the variables that are there'
         assert len(digest) < 2200
 
 

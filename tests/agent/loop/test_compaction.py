@@ -52,8 +52,8 @@ class Watched:
     def __init__(self, reader: Reader, context: int, **options: Any) -> None:
         self.model = ScriptedModel(reader, context_tokens=context)
         self.compacted: list[str] = []
-        given: dict[str, Any] = {'journal': 'off', **options}
-        self.agent = Agent[Any](self.model, observations=Bounds(tokens=20_000), hooks=[self.watch], **given)
+        given: dict[str, Any] = {'journal': 'off', 'observations': Bounds(tokens=20_000), **options}
+        self.agent = Agent[Any](self.model, hooks=[self.watch], **given)
 
     def watch(self, event: AgentEvent) -> None:
         self.compacted += [event.text] if isinstance(event, CompactedEvent) else []
@@ -88,6 +88,24 @@ async def test_a_large_context_is_summarized_once_each_time_and_the_facts_stay()
     texts = [message.text for message in result.messages]
     assert texts[0].startswith(TASK)
     assert sum('- summary: Goal: answer with the facts.' in text for text in texts) == 1
+
+
+async def test_few_steps_that_fill_a_large_context_are_summarized_too() -> None:
+    reader = Reader(words=3500, done=PAGES - 3)
+    run = Watched(reader, LARGE, observations=Bounds(tokens=50_000))
+    async with run.agent as agent:
+        await agent.run(TASK)
+    assert reader.summaries == len(run.compacted) >= 1
+
+
+async def test_a_digest_names_the_variable_with_the_whole_output_of_the_last_step() -> None:
+    replies = [block(f"print('{number} ' * 6000)") for number in range(3)]
+    model = ScriptedModel([*replies, block('final_answer(1)')], context_tokens=6000)
+    async with Agent[Any](model, observations=Bounds(tokens=2500), journal='off') as agent:
+        result = await agent.run(TASK)
+    last = '\n'.join(message.text for message in model.requests[-1].messages)
+    assert ', output_3 (str, 12,001 characters)' in last
+    assert 'New variables' not in '\n'.join(step.observation or '' for step in result.steps)
 
 
 async def test_without_a_summary_the_plain_digest_is_used() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from habilis.agent import Agent, Helper
 from habilis.core.errors import AgentError
-from habilis.models import ScriptedModel
+from habilis.models import FunctionCall, Reply, ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.options import SiblingFiles
@@ -29,6 +29,10 @@ PYTHON_ATTACKS = (
     "os.rename('x', 'y')",
     "os.mkdir('new')",
     "os.symlink('/tmp', 'new')",
+    "os.link('x', 'new')",
+    "os.utime('x', (0, 0))",
+    "os.open('x', os.O_RDONLY | os.O_TRUNC)",
+    "os.open('x', os.O_WRONLY, dir_fd=os.open('.', os.O_RDONLY))",
     "os.write(os.open('x', os.O_RDWR), b'bad')",
 )
 PROCESS_ATTACKS = (
@@ -38,6 +42,11 @@ PROCESS_ATTACKS = (
     'os.system(\'unshare -rm sh -c "mount -o remount,rw,bind /workspace; echo bad > /workspace/x"\')',
     "os.system('echo bad > /proc/1/root/workspace/x')",
     "os.system('(sleep 0.1; echo bad > x) &')",
+    "open(f'/proc/self/fd/{os.open(\"x\", os.O_RDONLY)}', 'r+').write('bad')",
+    "__import__('mmap').mmap(os.open('x', os.O_RDONLY), 0).write(b'bad')",
+    "os.system('mkdir /tmp/m; mount --bind /workspace /tmp/m; echo bad > /tmp/m/x')",
+    "os.system('umount -l /workspace; echo bad > /workspace/x; ln x /tmp/x && echo bad > /tmp/x')",
+    "__import__('threading').Timer(0.1, lambda: open('x', 'w').write('bad')).start()",
     "bash('echo bad > x')",
 )
 
@@ -199,3 +208,31 @@ async def test_code_without_files_is_pointed_to_its_functions(tmp_path: Path) ->
     async with Agent(model, tools=[Files(tmp_path)]) as agent:
         await agent.run('go')
     assert '(no files are shared with your code: use the data and the functions that you have)' in sent(model, 1)
+
+
+@pytest.mark.one_protocol
+async def test_no_subagent_is_a_way_around_where_the_agent_itself_writes_no_code(tmp_path: Path) -> None:
+    (tmp_path / 'x').write_text('good')
+    tools = [Files(tmp_path, needs_approval=True, side='model')]
+    options: dict[str, Any] = {'helpers': {'code': Helper('helps', tools=[])}, 'python': False, 'journal': 'off'}
+    call = FunctionCall(id='1', name='delegate', arguments='{"task": "write"}')
+    replies = [Reply(text='', calls=(call,)), code("open('x', 'w').write('bad')"), code("final_answer('no')"), 'done']
+    async with Agent(ScriptedModel(replies, functions=True), tools=tools, workspace=tmp_path, **options) as agent:
+        assert (await agent.run('go')).output == 'done'
+    assert (tmp_path / 'x').read_text() == 'good'
+    async with (
+        await Sandbox.create(workspace=tmp_path) as sandbox,
+        Agent(ScriptedModel([], functions=True), tools=tools, sandbox=sandbox, **options) as agent,
+    ):
+        with pytest.raises(AgentError, match="in the sandbox 'main' can change them without"):
+            await agent.run('go')
+
+
+@pytest.mark.one_protocol
+async def test_tools_taken_out_of_their_toolset_ask_too(tmp_path: Path) -> None:
+    taken = [tool for tool in Files(needs_approval=True).tools if tool.name in ('read_file', 'write_file')]
+    for tools in (taken, [Toolset('some', taken)]):
+        script = code("try:\n    open('x', 'w')\nexcept OSError as error:\n    final_answer(str(error))")
+        async with Agent(ScriptedModel([script]), tools=tools, workspace=tmp_path, journal='off') as agent:
+            assert 'not permitted' in (await agent.run('go')).unwrap()
+    assert list(tmp_path.iterdir()) == []

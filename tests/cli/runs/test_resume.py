@@ -70,8 +70,9 @@ def test_no_reply_of_the_model_is_asked_for_again(place: Place, server: Protocol
     with begun(*options, '--run-id', 'run-1'):
         list(wait_for_requests(server, 2, PATIENCE))
     server.will_answer(streamed(code('final_answer(x + 1)')))
-    done = runs('resume', 'run-1', '--quiet')
-    assert (done.returncode, done.stdout, done.stderr) == (0, '42\n', '')
+    done = runs('resume', 'run-1')
+    assert (done.returncode, done.stdout) == (0, '42\n')
+    assert 'tiny (as before)' in done.stderr, 'nobody has passed --model'
     assert len(server.requests) == 3
     again = server.last.json
     assert (again['model'], again['temperature']) == ('tiny', 0.5)

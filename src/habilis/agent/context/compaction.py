@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from habilis.agent.context.observation import NEW_VARIABLES
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.agent.parsing.replies import parse_reply
 from habilis.core.narrowing import fields_in
@@ -45,6 +46,9 @@ _NEXT_ENTRY = re.compile(r'\n(?=- )')
 
 _HEADINGS = ('Goal', 'Decisions', 'Facts', 'Open', 'Variables')
 """Those that `prompts/compaction.md` asks for."""
+
+_DESCRIBED = re.compile(rf'\n{NEW_VARIABLES}.*')
+"""Variables as they were after a step; the digest describes them as they are."""
 
 _LEFT_OUT = re.compile(r'- \((\d+) more are left out\)')
 
@@ -165,7 +169,8 @@ def _entries(turn: AuthoredMessage) -> list[str]:
     if message.role == 'assistant':
         who, parts = '- you: ', _own_parts(message)
     else:
-        who, parts = (_SAID, [clip(message.text, PROSE)]) if turn.by_user else ('- saw: ', [clip(message.text, SEEN)])
+        seen = clip(_DESCRIBED.sub('', message.text), SEEN)
+        who, parts = (_SAID, [clip(message.text, PROSE)]) if turn.by_user else ('- saw: ', [seen])
     text = '\n'.join(part for part in parts if part.strip())
     return [f'{who}{_indented(text)}'] if text else []
 

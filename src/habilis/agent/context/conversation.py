@@ -97,10 +97,9 @@ class Conversation:
             self.add(Message(role='user', text=note))
 
     def tokens_to_save(self) -> int:
-        """How many tokens shorter `compact` would make it."""
-        return count_message_tokens(self.messages) - count_message_tokens(
-            [turn.message for turn in compact(self._turns)]
-        )
+        """How many tokens shorter `compact` can make it: few steps may be long."""
+        shorter = compact(self._turns, Compaction(keep=1))
+        return count_message_tokens(self.messages) - count_message_tokens([turn.message for turn in shorter])
 
     def compact(self, *ways: Compaction, fits: Callable[[], bool] = lambda: True) -> bool:
         """Shorten the earlier steps in the first of these ways after which all `fits`, else in the last of them.

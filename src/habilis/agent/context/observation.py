@@ -16,6 +16,8 @@ from habilis.tools.toolsets.file_search import SKIPPED
 DEFINED_TYPES = frozenset({'type', 'function', 'builtin_function_or_method'})
 """Types of what code imports or defines: the model has just written the name."""
 
+NEW_VARIABLES = 'New variables: '
+
 ROLLED_BACK = 'All variables are as before this code; its tool calls and changes of files are not undone.'
 """What is said of `Cell.rolled_back`."""
 
@@ -71,7 +73,7 @@ def observe(
     if images := sum(display.mime.startswith('image/') for display in cell.displays):
         parts.append(f'Displayed to the user: {images} {"image" if images == 1 else "images"}')
     if told := [describe_variable(variable) for variable in _unseen(new, cell, code)]:
-        parts.append(truncate(f'New variables: {listed_names(told)}', bounds).text)
+        parts.append(truncate(f'{NEW_VARIABLES}{listed_names(told)}', bounds).text)
     parts.extend(truncate(line, bounds).text for line in hidden)
     if not parts:
         parts.append('The code ran without an error and printed nothing.')

@@ -175,6 +175,7 @@ class CodeRunner:
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)
+            variables = await self._describe_variables()  # the model was told of those just set
         answered = self._answer.is_given and not verdict.refuse
         return CellOutcome(
             code=code,

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from habilis.models.files import File
 from habilis.sandbox import Sandbox
 from habilis.sandbox.files.workspace import WORKSPACE
 from habilis.sandbox.options import SandboxSettings
-from habilis.tools import Toolset, tool
+from habilis.tools import Tool, Toolset, tool
 
 SANDBOX_TOOLS = frozenset({'run_in', 'copy_file'})
 """Names of the tools that work across several sandboxes."""
@@ -136,13 +136,23 @@ def write_advice(tools: Iterable[object], folders: Sequence[Path], workspace: Pa
 
     `workspace` is that of the run, if it is known; else the first of these folders is taken for it.
     """
-    asking = [one for one in tools if isinstance(one, Toolset) and one.asks_to_change]
-    asking = [one for one in asking if _is_in(one.folder or workspace, folders)]
-    names = [name for toolset in asking for name in toolset.asks_to_change]
+    names = [name for name, folder in _asking(tools) if _is_in(folder or workspace, folders)]
     if not names:
         return ''
     listed = f'{", ".join(names[:-1])} or {names[-1]}' if names[1:] else names[0]
     return f'files are read-only for your code, because changes need approval: call {listed}'
+
+
+def _asking(tools: Iterable[object]) -> Iterator[tuple[str, Path | None]]:
+    """The tools that ask before they change files in a folder, also those taken out of their toolset."""
+    for one in tools:
+        for each in one.tools if isinstance(one, Toolset) else (one,):
+            if not isinstance(each, Tool):
+                continue
+            for owner in (one, getattr(each.function, '__self__', None)):
+                if isinstance(owner, Toolset) and each.name in owner.asks_to_change:
+                    yield each.name, owner.folder
+                    break
 
 
 def _is_in(folder: Path | None, shared: Sequence[Path]) -> bool:

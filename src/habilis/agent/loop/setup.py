@@ -64,11 +64,12 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     """Open the sandbox, build the prompt, and be ready for the first step."""
     _check_python(setup, inputs.spec.variables)
     sandboxes = inputs.sandboxes
-    if sandboxes is None and (setup.python or setup.checkpoints or needs_sandbox(setup.tools)):
+    runs_code = setup.python or bool(setup.helpers)  # that of subagents, in a sandbox like this one
+    if sandboxes is None and (runs_code or setup.checkpoints or needs_sandbox(setup.tools)):
         has_files = bool(inputs.spec.attached or inputs.start.files)
         sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, setup.tools, has_files)
     try:
-        if sandboxes is not None and setup.python:
+        if sandboxes is not None and runs_code:
             check_read_only(sandboxes, setup.tools)
         placed = await _place(inputs, sandboxes)
         started = await _build(setup, inputs, sandboxes, placed)
