@@ -179,9 +179,11 @@ class Session(Closing):
     async def switch(self, model: ModelChoice, **options: Unpack[WorkOptions]) -> None:
         """Go on with another model and these options, in the same conversation. If that fails, nothing changes."""
         self._check_idle()
-        opened = await self._open_agent(model, options, mode=self._mode)
+        # A mode that nobody chose is the default of the new options: a folder that is shared now is asked about.
+        mode = default_mode(options) if self._mode == default_mode(self._options) else self._mode
+        opened = await self._open_agent(model, options, mode=mode)
         await self._close_agent()
-        self._choice, self._options, self._opened = model, options, opened
+        self._choice, self._options, self._opened, self._mode = model, options, opened, mode
         self._chat = await self._converse(opened)
 
     @property
