@@ -40,7 +40,9 @@ async def test_the_first_chat_of_a_folder_asks_once_how_to_share_it(
 
 async def test_share_changes_it_now_and_for_later_chats(chats: Chats, place: Place, capsys: Capture) -> None:
     person = Person('/share', '/share write', 'Write it.', '/share no', '/share maybe', 'Read it.', answers=['n', 'y'])
-    await chats.chat(person, [code("write_file('note.txt', 'changed')\nfinal_answer('written')"), READ, 'There is none.'])
+    await chats.chat(
+        person, [code("write_file('note.txt', 'changed')\nfinal_answer('written')"), READ, 'There is none.']
+    )
     assert (place.folder / 'note.txt').read_text() == 'changed'
     assert 'May write_file be called?' in person.questions[1]  # as in a chat that starts with this share
     assert remembered_share(place.folder) == 'no'
