@@ -56,7 +56,9 @@ async def find_choice(request: ModelRequest, settings: Settings) -> Choice:
     """The requested model, or the first one found. It may not be installed yet."""
     registry = Registry(settings)
     if request.name is not None:
-        return Choice(config=registry.get(request.name, request.overrides), reason=request.option or 'as before', named=True)
+        return Choice(
+            config=registry.get(request.name, request.overrides), reason=request.option or 'as before', named=True
+        )
     found = await discover(settings)
     return replace(found, config=registry.get(found.config, request.overrides))
 

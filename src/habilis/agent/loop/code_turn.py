@@ -115,7 +115,7 @@ class CodeRunner:
                 try:
                     await sandbox.load_snapshot(data)
                 except SandboxError as error:
-                    logger.warning('the variables of earlier turns were not restored: %s', error)
+                    logger.warning('variables of earlier turns are gone: %s', error)
 
     async def run(self, code: str, *, number: int, can_stop: bool, note: str = '') -> CellOutcome:
         """Run one cell, or take its outcome from the record. The observation ends with the `note`."""
