@@ -2,18 +2,19 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any, Self
 
 from habilis.agent.agent import Agent
+from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import parts_of
 from habilis.agent.memory_tools import memory_tools
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.policies import Policy, load_policy
 from habilis.assistant.contract import View
 from habilis.assistant.modes import Mode, plan_gate, with_mode
-from habilis.assistant.project_instructions import ProjectInstructions
+from habilis.assistant.project_instructions import InstructionFile, ProjectInstructions
 from habilis.core.errors import ModelError
 from habilis.journal import Store
 from habilis.memory import Memory
@@ -47,12 +48,12 @@ class SessionAgent:
         self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
         folder = options.get('workspace')
-        self.project = (
+        self._project = (
             None
             if folder is None or isinstance(folder, bool)
             else ProjectInstructions(folder, context_tokens=model.traits.context_tokens)
         )
-        project = [] if self.project is None else [self.project.text]
+        project = [] if self._project is None else [self._project.text]
         instructions = [own, *parts_of(options.get('instructions', '')), *project]
         gates = [*options.get('gates', ()), *([plan_gate(self.tools)] if mode == 'plan' else [])]
         given: dict[str, Any] = {**options, 'tools': self.tools, 'instructions': instructions, 'gates': gates}
@@ -84,6 +85,18 @@ class SessionAgent:
             raise
         opened._own_model = model
         return opened
+
+    @property
+    def instructions(self) -> Sequence[InstructionFile]:
+        """Those of the project, as they are now."""
+        return () if self._project is None else self._project.files()
+
+    async def conversation(self, session: str, *, user: str, copy_of: str) -> Chat[Any]:
+        """The conversation of this id; where it has no turn yet, a copy of another."""
+        if not copy_of:
+            return self.agent.conversation(session, user=user)
+        async with self.agent.conversation(copy_of, user=user) as original:
+            return await original.fork(session)
 
     def take_model(self, other: 'SessionAgent') -> None:
         """Take over the model of another agent, which was loaded for it."""

@@ -7,14 +7,17 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
+from habilis.agent.contract import Result
 from habilis.agent.durable.records import Inputs
 from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.trajectory import read_trajectories
+from habilis.agent.durable.undo import TakenBack
 from habilis.assistant.contract import Unfinished
 from habilis.assistant.project_instructions import repository_of
 from habilis.core.errors import JournalError, RememberError
+from habilis.core.integers import safe_repr
 from habilis.journal import RunInfo, Store
 from habilis.journal.runs import read_run
 from habilis.memory import Memory, Turn
@@ -140,6 +143,21 @@ async def turns_of(memory: Memory, session: str, earlier: Sequence[str]) -> list
             assert isinstance(last, Turn)
             found += [turn for turn in await memory.turns(last.session) if turn.position <= last.position]
     return [*found, *await memory.turns(session)]
+
+
+async def forget_turns(memory: Memory, session: str, taken: TakenBack) -> None:
+    """Forget what the memory has of a turn that was taken back, and of those after it."""
+    first = TurnNote.from_meta(taken.meta).turn
+    ids = [turn.id for turn in await memory.turns(session)]
+    if first in ids:
+        await memory.forget(*ids[ids.index(first) :])
+
+
+def last_words(result: Result[Any]) -> str:
+    """What the assistant said last: the answer, or a question."""
+    if result.ended == 'answer':
+        return result.output if isinstance(result.output, str) else safe_repr(result.output)
+    return result.question or ''
 
 
 def not_recorded(session: str) -> JournalError:

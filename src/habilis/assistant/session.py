@@ -17,6 +17,7 @@ from habilis.agent.events import CompactedEvent, RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
+from habilis.assistant import records
 from habilis.assistant.agents import SessionAgent
 from habilis.assistant.contract import (
     NoView,
@@ -30,12 +31,11 @@ from habilis.assistant.contract import (
 from habilis.assistant.modes import Mode, check_mode, default_mode
 from habilis.assistant.project_instructions import InstructionFile
 from habilis.assistant.recall import Recall
-from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session, turns_of
+from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session
 from habilis.core.approval import Approval
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
-from habilis.core.integers import safe_repr
 from habilis.core.settings import load_settings
 from habilis.journal.copies import new_run_id
 from habilis.journal.index import name_of
@@ -150,8 +150,7 @@ class Session(Closing):
     @property
     def instructions(self) -> Sequence[InstructionFile]:
         """Those of the project in the workspace, as the next turn would have them."""
-        project = self._ready.project
-        return () if project is None else project.files()
+        return self._ready.instructions
 
     @property
     def recalled(self) -> MemoryContext | None:
@@ -179,9 +178,11 @@ class Session(Closing):
     async def switch(self, model: ModelChoice, **options: Unpack[WorkOptions]) -> None:
         """Go on with another model and these options, in the same conversation. If that fails, nothing changes."""
         self._check_idle()
-        opened = await self._open_agent(model, options, mode=self._mode)
+        # A mode that nobody chose is the default of the new options: a folder that is shared now is asked about.
+        mode = default_mode(options) if self._mode == default_mode(self._options) else self._mode
+        opened = await self._open_agent(model, options, mode=mode)
         await self._close_agent()
-        self._choice, self._options, self._opened = model, options, opened
+        self._choice, self._options, self._opened, self._mode = model, options, opened, mode
         self._chat = await self._converse(opened)
 
     @property
@@ -209,11 +210,8 @@ class Session(Closing):
         return await self.send(f'{CARRY_OUT}\n\n{plan}')
 
     async def _converse(self, opened: SessionAgent) -> Chat[Any]:
-        """The conversation of this id, with an agent that has just been opened."""
-        if not self._copy_of or self.is_recorded:
-            return opened.agent.conversation(self.id, user=self.memory.user)
-        async with opened.agent.conversation(self._copy_of, user=self.memory.user) as original:
-            return await original.fork(self.id)
+        copy_of = '' if self.is_recorded else self._copy_of
+        return await opened.conversation(self.id, user=self.memory.user, copy_of=copy_of)
 
     async def close(self) -> None:
         """Free the sandbox, and the model and the journal if the session has opened them."""
@@ -237,12 +235,8 @@ class Session(Closing):
     async def send(self, message: str, *, files: Sequence[File] = (), attached: str = '') -> Result[Any]:
         """Take a turn with a message of the user, or continue the unfinished turn with it. Raises `HabilisError`.
 
-        After an error the turn is unfinished: the same message again goes on where it stopped.
-
-        Args:
-            message: what the user said, verbatim.
-            files: images and files that came with it.
-            attached: text that came with it, such as the list of a folder.
+        `files` and `attached`, a text such as the list of a folder, came with it. After an error the turn is
+        unfinished: the same message again goes on where it stopped.
         """
         await self.open()
         with self._turn():
@@ -348,7 +342,7 @@ class Session(Closing):
         self._show(started)
         try:
             result = await work(hook)
-            if text := _said(result):
+            if text := records.last_words(result):
                 await self.memory.add_turn(self.id, 'assistant', text)
         except BaseException as error:
             self.unfinished = turn if has_started else self.unfinished
@@ -443,27 +437,14 @@ class Session(Closing):
         else:
             taken = await self._conversation.undo()
         if taken is not None:
-            await self._forget_turns(taken)
+            await records.forget_turns(self.memory, self.id, taken)
+            self._recall.last = None
         return taken
-
-    async def _forget_turns(self, taken: TakenBack) -> None:
-        first = TurnNote.from_meta(taken.meta).turn
-        ids = [turn.id for turn in await self.memory.turns(self.id)]
-        if first in ids:
-            await self.memory.forget(*ids[ids.index(first) :])
-        self._recall.last = None
 
     async def turns(self) -> list[Turn]:
         """All turns of the conversation; of a copy, also those from before it was made."""
-        return await turns_of(self.memory, self.id, self._earlier)
+        return await records.turns_of(self.memory, self.id, self._earlier)
 
     async def runs(self) -> list[ListedRun]:
         """The recorded turns of the conversation, newest first."""
         return await list_runs(self.store, user=self.memory.user, session=self.id)
-
-
-def _said(result: Result[Any]) -> str:
-    """What the assistant said last: the answer, or a question."""
-    if result.ended == 'answer':
-        return result.output if isinstance(result.output, str) else safe_repr(result.output)
-    return result.question or ''

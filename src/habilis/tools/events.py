@@ -90,8 +90,11 @@ class ApprovalAnswered(Event):
 
     @property
     def text(self) -> str:
-        """`yes` or `no`."""
-        return 'yes' if self.approval.approved else 'no'
+        """`yes` or `no`; the scope, if more than this call is approved."""
+        approval = self.approval
+        if not approval.approved:
+            return 'no'
+        return 'yes' if approval.scope == 'once' else f'{approval.scope} {approval.prefix}'.rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)

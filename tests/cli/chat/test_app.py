@@ -97,6 +97,25 @@ async def test_a_message_after_a_stopped_turn_continues_it(chats: Chats, capsys:
     assert chats.sent(1) == ['Paint it red.', 'No, blue.']
 
 
+async def test_code_that_was_stopped_is_not_run_again_for_another_message(chats: Chats) -> None:
+    person = Person()
+    loop = "x = 2\nremember('It loops')\nwhile True: pass"
+    person.messages = [
+        'Set x.',
+        lambda: person.stop_when(lambda: len(chats.model.requests) == 2),
+        'Loop.',
+        'Do not loop.',
+        'And now?',
+    ]
+    await chats.chat(
+        person, [code('x = 1\nfinal_answer(x)'), code(loop), code('final_answer(x)'), code('final_answer(x)')]
+    )
+    stopped, said = chats.sent(2)[-2:]
+    assert 'the user stopped this code before its end' in stopped
+    assert said == 'Do not loop.'
+    assert [text for role, text in await turns() if role == 'assistant'] == ['1', '1', '1']
+
+
 async def test_the_code_of_a_stopped_turn_ends_and_undo_takes_the_turn_back(chats: Chats) -> None:
     person = Person()
     replies = [code('x = 1\nfinal_answer(x)'), code('x = 2\nwhile True: pass'), code('final_answer(x)')]

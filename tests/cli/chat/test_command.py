@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from habilis.assistant.shared_folders import remember_share
 from habilis.core.folders import data_folder
 from tests.cli.chat import code, script, streamed
 from tests.cli.png_file import png
@@ -213,6 +214,34 @@ def test_the_line_above_the_prompt_has_the_context_and_the_time_and_commands_of_
         terminal.type('exit\r')
         assert terminal.exit_code() == 0
     assert 'Say hello to Ann.' in habilis('sessions', 'show', 'last').stdout
+
+
+@pytest.mark.parametrize('columns', [60, 140])
+def test_a_folder_that_is_shared_later_is_asked_about_and_stopped_code_does_not_run_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    remember_share(place.folder, 'read')
+    write = "write_file('a.txt', 'a')\nprint('be' + 'gun')\nwhile True: pass"
+    place.environment(HABILIS_MODEL=script(place.folder, code(write), 'As you like.'))
+    with on_terminal('chat', columns=columns) as terminal:
+        terminal.wait_for_row('(read)')
+        terminal.type('/share write\r')
+        terminal.wait_for_row('(write)')
+        terminal.type('Write it.\r')
+        terminal.wait_for_row('May write_file be called?')
+        terminal.type('always a.txt\r')
+        terminal.wait_for_row('approved: always a.txt')
+        terminal.wait_for_row('begun')
+        terminal.type('\x03')
+        terminal.wait_for_row('stopped; your next message')
+        terminal.type('Do not.\r')
+        terminal.wait_for_row('As you like.')
+        terminal.type('q\r')
+        assert terminal.exit_code() == 0
+        rows = terminal.read_all()
+    assert sum(row == 'begun' for row in rows) == 1
+    assert sum(row.startswith('SCRIPTED: ') for row in rows) == 1  # the model is chosen once
 
 
 @pytest.mark.parametrize('columns', [60, 140])

@@ -39,15 +39,27 @@ async def test_the_first_chat_of_a_folder_asks_once_how_to_share_it(
 
 
 async def test_share_changes_it_now_and_for_later_chats(chats: Chats, place: Place, capsys: Capture) -> None:
-    person = Person('/share', '/share write', 'Write it.', '/share no', '/share maybe', 'Read it.', answers=['n'])
-    await chats.chat(person, [WRITE, READ, 'There is none.'])
+    person = Person('/share', '/share write', 'Write it.', '/share no', '/share maybe', 'Read it.', answers=['n', 'y'])
+    await chats.chat(
+        person, [code("write_file('note.txt', 'changed')\nfinal_answer('written')"), READ, 'There is none.']
+    )
     assert (place.folder / 'note.txt').read_text() == 'changed'
+    assert 'May write_file be called?' in person.questions[1]  # as in a chat that starts with this share
     assert remembered_share(place.folder) == 'no'
     shown = capsys.readouterr().out
     assert 'error: write /share [read | write' in shown
     assert shown.count('/project (not shared)\n') == 2
     await chats.chat(Person('/share forget'), [])
     assert remembered_share(place.folder) is None
+
+
+async def test_the_model_and_the_status_know_that_a_folder_is_shared_for_reading_only(chats: Chats) -> None:
+    person = Person('Hi.', '/share write', 'Hi again.', answers=['r'])
+    await chats.chat(person, ['Hello.', 'Hello again.'])
+    assert "'note.txt' (6 bytes). Nothing in it can be changed: it is read-only." in chats.sent(0)[-1]
+    assert 'changes need approval: call write_file' in chats.sent(1)[-1]
+    assert any(place.endswith('/project (read)') for place in person.places)
+    assert person.places[-1].split(' · ')[3] == 'ask'
 
 
 async def test_the_home_folder_is_asked_about_with_a_warning_until_the_answer_is_no(

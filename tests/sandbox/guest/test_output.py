@@ -1,13 +1,14 @@
 """The streams of a cell."""
 
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from habilis.sandbox.guest.bridge import Bridge
-from habilis.sandbox.guest.output import HostStream
+from habilis.sandbox.guest.output import EAGER_WRITES, SLOW_SECONDS, HostStream
 
 
 @pytest.fixture
@@ -31,3 +32,18 @@ def test_nothing_that_threads_print_is_lost_or_repeated() -> None:
         list(pool.map(stream.write, (f'{number}\n' for number in range(2_000))))
     stream.flush()
     assert sorted(map(int, ''.join(sent).split())) == list(range(2_000))
+
+
+def test_lines_that_come_slowly_are_sent_at_once_after_any_number_of_others() -> None:
+    sent: list[str] = []
+
+    def send(message: str) -> str:
+        sent.append(message[1:])
+        return ''
+
+    stream = HostStream(Bridge(send), 'o', '<stdout>')
+    for number in range(EAGER_WRITES + 1):
+        stream.write(f'{number}\n')
+    time.sleep(SLOW_SECONDS * 2)
+    stream.write('late\n')
+    assert sent[-1].endswith('late\n')

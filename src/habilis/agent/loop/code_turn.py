@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from habilis.agent.context.observation import DEFINED_TYPES, describe_hidden_tool, observe
+from habilis.agent.context.observation import DEFINED_TYPES, ROLLED_BACK, describe_hidden_tool, observe
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.durable.cells import CellOutcome
 from habilis.agent.durable.recorder import Recorder
@@ -22,9 +22,10 @@ from habilis.agent.policies import History, Policy, SeenCell, Verdict
 from habilis.agent.policies.imports import import_statements
 from habilis.core.errors import SandboxClosed, SandboxError
 from habilis.sandbox import Sandbox
-from habilis.sandbox.contract import Cell, Stream, Variable
+from habilis.sandbox.contract import Cell, CellError, Stream, Variable
 from habilis.tools import Toolbox
 
+STOPPED_CODE = 'the user stopped this code before its end'
 logger = logging.getLogger('habilis.agent')
 
 
@@ -71,6 +72,9 @@ class CodeRunner:
         self._is_live = False
         """Whether the last cell was run, not answered from the record."""
 
+        self.leaves_stopped = False
+        """Whether a cell without an outcome in the record is not run again."""
+
     @property
     def variables(self) -> Iterable[Variable]:
         """The variables that are there now, described."""
@@ -111,11 +115,13 @@ class CodeRunner:
                 try:
                     await sandbox.load_snapshot(data)
                 except SandboxError as error:
-                    logger.warning('the variables of earlier turns were not restored: %s', error)
+                    logger.warning('variables of earlier turns are gone: %s', error)
 
     async def run(self, code: str, *, number: int, can_stop: bool, note: str = '') -> CellOutcome:
         """Run one cell, or take its outcome from the record. The observation ends with the `note`."""
         live = functools.partial(self._run_live, code, number=number, can_stop=can_stop, note=note)
+        if self.leaves_stopped:
+            live = functools.partial(self._leave_stopped, code)
         try:
             if self._recorder is None:
                 outcome = await live()
@@ -132,6 +138,12 @@ class CodeRunner:
             await self._answer.take(outcome.answer)
         self._history.turns.append((outcome.seen, outcome.verdict))
         return outcome
+
+    async def _leave_stopped(self, code: str) -> CellOutcome:
+        await self.restore()
+        cell = Cell(error=CellError(kind='cancelled', type='Stopped', message=STOPPED_CODE))
+        seen = f'Error:\n{cell.error}\n{ROLLED_BACK}'
+        return CellOutcome(code=code, cell=cell, observation=seen, variables=self._variables)
 
     async def _run_live(self, code: str, *, number: int, can_stop: bool, note: str) -> CellOutcome:
         self._is_live = True

@@ -15,6 +15,7 @@ async def replay(run: Run, loaded: LoadedRun, *, answer: str | None, limits: Run
     result: Result[object] | None = None
     has_input = recorder.will_continue = limits is not None or answer is not None
     run.limit_after_replay(limits)
+    run.leave_stopped_code(answer is not None)  # the model decides, with the answer, what to do instead
     while True:
         while recorder.notes and recorder.notes[0].after <= len(run.steps):
             _apply(run, recorder.notes.pop(0))
@@ -26,6 +27,7 @@ async def replay(run: Run, loaded: LoadedRun, *, answer: str | None, limits: Run
         if run.is_interrupted:  # the last step of the record is not complete
             return result
     recorder.will_continue = False
+    run.leave_stopped_code(False)
     if result is not None and (result.ended in {'answer', 'approval'} or not has_input):
         return result
     if has_input:

@@ -246,6 +246,11 @@ class Run:
         """Set the limits of what follows the record."""
         self._components.meter.after_replay = limits
 
+    def leave_stopped_code(self, is_left: bool) -> None:
+        """Whether code that the record has no outcome of stays stopped, instead of being run again."""
+        if self._components.code is not None:
+            self._components.code.leaves_stopped = is_left
+
     def extend(self, limits: RunLimits) -> None:
         """Continue after an end; `limits` count from here."""
         self.result = None

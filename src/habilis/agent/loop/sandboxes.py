@@ -57,7 +57,9 @@ class Sandboxes:
         """The workspace and the files in it, for the model; empty if there is no workspace."""
         if not self.main.has_workspace:
             return ''
-        described, advice = describe_folder(self.main.workspace.folder), self.main.write_advice
+        space = self.main.workspace
+        described = describe_folder(space.folder)
+        advice = self.main.write_advice or ('nothing in it can be changed: it is read-only' if space.read_only else '')
         return f'{described} {advice[0].upper()}{advice[1:]}.' if described and advice else described
 
     async def close(self) -> None:

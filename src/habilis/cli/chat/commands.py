@@ -109,8 +109,9 @@ class Commands:
     async def _model(self, name: str) -> None:
         chat = self._chat
         if not name:
-            _say(f'{self._session.model.name}; /model NAME takes another:')
-            for each, why in await usable_models(chat.settings):
+            found = await usable_models(chat.settings)
+            _say(f'{self._session.model.name}; /model NAME takes another{":" if found else ""}')
+            for each, why in found:
                 Page().text(f'{each} ({why})', indent=2)
             return
         wanted = with_model(chat.request, name)

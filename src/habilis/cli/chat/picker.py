@@ -82,7 +82,7 @@ async def _print(chats: Sequence[RecordedChat], store: Store, user: str) -> None
          str(chat.info.turns))
         for number, chat in enumerate(chats[:MAX_SHOWN], 1)
     ]  # fmt: skip
-    print_table(('', 'TITLE', 'FOLDER', 'LAST', 'TURNS'), rows, flexible=('TITLE',))
+    print_table(('', 'TITLE', 'FOLDER', 'LAST', 'MESSAGES'), rows, flexible=('TITLE',))
     if len(chats) > MAX_SHOWN:
         Page().text(f'and {len(chats) - MAX_SHOWN} more', 'dim')
 

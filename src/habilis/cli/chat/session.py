@@ -65,7 +65,9 @@ class ChatSession:
         parts = [session.model.name, self.settings.sandbox]
         if self.request.workspace:
             how = 'read' if self.request.read_only else 'write'
-            parts += [f'{os.path.relpath(self.request.workspace)} ({how})', session.mode]
+            parts.append(f'{os.path.relpath(self.request.workspace)} ({how})')
+            if session.mode != 'all' or not self.request.read_only:
+                parts.append(session.mode)
         if self.context_tokens:
             parts.append(f'{self.context_tokens / session.model.traits.context_tokens:.0%} context')
         if session.usage.cost:
@@ -142,15 +144,20 @@ class ChatSession:
     async def _choose(
         self, request: CommandRequest, settings: Settings, say: Say
     ) -> tuple[Settings, Model, WorkOptions]:
-        """The model that a request names, and the options of its agent."""
-        option = None if request.model_is_recorded else '--model'
-        wanted = ModelRequest(name=request.model, option=option, overrides=request.overrides, download=request.download)
-        model = await choose_model(wanted, settings, self._view, say)
+        """The model that a request names, or the one in use if it names no other; and the options of its agent."""
+        model = self._model
+        if model is None or (request.model, request.overrides) != (self.request.model, self.request.overrides):
+            option = None if request.model_is_recorded else '--model'
+            wanted = ModelRequest(
+                name=request.model, option=option, overrides=request.overrides, download=request.download
+            )
+            model = await choose_model(wanted, settings, self._view, say)
         try:
             settings = await choose_sandbox(request, settings, say)
             return settings, model, {**agent_options(request, settings), 'tools': self._tools}
         except BaseException:
-            await model.close()
+            if model is not self._model:
+                await model.close()
             raise
 
     def _note_options(self) -> None:

@@ -69,7 +69,7 @@ def list_sessions(places: Places, *, limit: int, as_json: bool) -> int:
             now = time.time()
             cells = [(row['session'], str(row['turns']), str(row['runs']), format_age(now - row['last']), row['title'])
                      for row in rows[:limit]]  # fmt: skip
-            print_table(('SESSION', 'TURNS', 'RUNS', 'LAST', 'TITLE'), cells)
+            print_table(('SESSION', 'MESSAGES', 'RUNS', 'LAST', 'TITLE'), cells)
         else:
             say('no conversations yet')
         return 0

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import threading
+import time
 
 from habilis.sandbox.guest.bridge import Bridge, CellEnded
 
 EAGER_WRITES = 1000
-"""So many lines of a cell are sent at once, so that they are not lost when it is killed; later ones in blocks."""
+"""So many lines of a cell are sent at once, so that they are not lost when it is killed; later ones in blocks, or after
+`SLOW_SECONDS` without one."""
+
+SLOW_SECONDS = 0.1
 
 BLOCK = 8192
 LARGE = 1 << 20
@@ -26,6 +30,7 @@ class HostStream(io.TextIOBase):
         self._size = 0
         self._lock = threading.Lock()
         self.writes = 0
+        self._sent_at = 0.0
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -53,9 +58,12 @@ class HostStream(io.TextIOBase):
             raise TypeError(msg)
         self.pending.append(text)
         self._size += len(text)
-        if self._size >= BLOCK or ('\n' in text and self.writes < EAGER_WRITES):
+        if self._size >= BLOCK or ('\n' in text and (self.writes < EAGER_WRITES or self._is_slow())):
             self.flush()
         return len(text)
+
+    def _is_slow(self) -> bool:
+        return time.monotonic() - self._sent_at > SLOW_SECONDS
 
     def flush(self) -> None:
         """Send the buffer."""
@@ -68,6 +76,7 @@ class HostStream(io.TextIOBase):
                 text = text.encode('utf-8', 'backslashreplace').decode()
             self._size = 0
             self.writes += 1
+            self._sent_at = time.monotonic()
             for start in range(0, len(text), LARGE):
                 self._bridge.write(self._code, text[start : start + LARGE])
 
