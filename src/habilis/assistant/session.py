@@ -99,7 +99,7 @@ class Session(Closing):
         self.store = open_store(journal or (options.get('settings') or load_settings()).journal)
         self._is_own_store = self.store is not journal
         self._open_agent = functools.partial(
-            SessionAgent.open, memory=memory, session=lambda: self.id, store=self.store, view=self.view
+            SessionAgent.open, memory=self.memory, session=lambda: self.id, store=self.store, view=self.view
         )
         self._options = options
         self._choice = model
