@@ -56,9 +56,10 @@ async def test_share_changes_it_now_and_for_later_chats(chats: Chats, place: Pla
 async def test_the_model_and_the_status_know_that_a_folder_is_shared_for_reading_only(chats: Chats) -> None:
     person = Person('Hi.', '/share write', 'Hi again.', answers=['r'])
     await chats.chat(person, ['Hello.', 'Hello again.'])
-    assert "'note.txt' (6 bytes). Nothing in it can be changed: it is read-only." in chats.sent(0)[-1]
-    assert 'changes need approval: call write_file' in chats.sent(1)[-1]
-    assert any(place.endswith('/project (read)') for place in person.places)
+    first, second = (request.messages[-1].text for request in chats.model.requests)
+    assert "'note.txt' (6 bytes). Nothing in it can be changed: it is read-only." in first
+    assert 'changes need approval: call write_file' in second
+    assert any(place.endswith(' (read)') for place in person.places)
     assert person.places[-1].split(' · ')[3] == 'ask'
 
 

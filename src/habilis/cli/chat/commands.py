@@ -97,7 +97,7 @@ class Commands:
     async def _help(self, _: str) -> None:
         page = Page()
         for command in COMMANDS.values():
-            page.line(command.usage, 'bold')
+            page.text(command.usage, 'bold')
             page.text(command.summary, indent=4)
         for name, file in self.own.items():
             page.line(name, 'bold')
