@@ -75,7 +75,7 @@ def _terminal(folder: Path, model: str) -> Generator[int]:
         'TERM': 'xterm',
         'COLUMNS': '100',
     }
-    command = [sys.executable, '-m', 'habilis', 'chat', '--model', model]
+    command = [sys.executable, '-m', 'habilis', 'chat', '--no-workspace', '--model', model]
     process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, env=env, start_new_session=True)
     os.close(inside)
     try:

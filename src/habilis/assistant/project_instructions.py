@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from habilis.core.folders import real_path
 from habilis.core.previews import format_size
 from habilis.core.regular_files import read_regular
 
@@ -41,7 +42,7 @@ class ProjectInstructions:
 
     def __init__(self, folder: str | os.PathLike[str], *, context_tokens: int) -> None:
         """`context_tokens`: of the model. The instructions take about an eighth of them at most."""
-        self._folder = _real(os.path.expanduser(folder))
+        self._folder = real_path(folder)
         self._budget = min(MAX_CHARACTERS, context_tokens // 2)
 
     def files(self) -> Sequence[InstructionFile]:
@@ -71,17 +72,9 @@ def _read_all(folder: Path) -> Iterator[tuple[str, bytes]]:
                 continue
 
 
-def _real(folder: str | os.PathLike[str]) -> Path:
-    """The path without links, as far as they can be read. Whether the folder can be used, the sandbox says."""
-    try:
-        return Path(os.path.realpath(folder))
-    except OSError:
-        return Path(os.path.abspath(folder))
-
-
 def _folders(folder: Path) -> list[Path]:
     """The current folder, if it is in the shared one, and its parents up to that; else the shared folder alone."""
-    current = _real(os.getcwd())
+    current = real_path(os.getcwd())
     upwards = [current, *current.parents]
     return upwards[: upwards.index(folder) + 1] if folder in upwards else [folder]
 

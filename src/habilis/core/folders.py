@@ -28,6 +28,15 @@ def own_data_folder() -> Path:
     return platformdirs.user_data_path(_APPLICATION, appauthor=False).expanduser()
 
 
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """The path without `~` and links, as far as they can be read. Whether it can be used, others say."""
+    expanded = os.path.expanduser(path)
+    try:
+        return Path(os.path.realpath(expanded))
+    except OSError:
+        return Path(os.path.abspath(expanded))
+
+
 def responses_folder() -> Path:
     """Folder of the response cache."""
     return cache_folder() / 'responses'

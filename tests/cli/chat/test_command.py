@@ -207,7 +207,7 @@ def test_the_line_above_the_prompt_has_the_context_and_the_time_and_commands_of_
         terminal.wait_for_row('Greet somebody')
         terminal.type('eet Ann\r')
         terminal.wait_for_row('Hello, Ann.')
-        terminal.wait_for_row('scripted:script · wasm · . · 1% context · ')
+        terminal.wait_for_row('scripted:script · wasm · . (write) · ask · 1% context · ')
         assert terminal.wait_for('\a')
         terminal.type('/context\r')
         terminal.wait_for_row(' of 128,000 tokens (1%)')
@@ -272,7 +272,7 @@ def test_a_turn_with_checkpoints_ends_with_the_files_and_lines_that_it_changed(
     (place.folder / 'work' / 'boat.txt').write_text('red\nold\n')
     paint = "open('boat.txt', 'w').write('blue\\nold\\nfast\\n')\nopen('b.bin', 'wb').write(b'\\0')\nfinal_answer('ok')"
     place.environment(HABILIS_MODEL=script(place.folder, code(paint), 'Welcome.'))
-    with on_terminal('chat', '-w', 'work', '--checkpoints', columns=80) as terminal:
+    with on_terminal('chat', '-w', 'work', '--checkpoints', '--mode', 'all', columns=80) as terminal:
         terminal.wait_for('>')
         terminal.type('Paint it.\r')
         terminal.wait_for_row('changed 2 files: b.bin binary, boat.txt +2 −1')

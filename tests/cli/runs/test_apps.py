@@ -122,11 +122,17 @@ def test_a_program_that_cannot_be_had_is_wrong_usage(sending: Place, app: str, c
     assert 'Traceback' not in done.stderr
 
 
-@pytest.mark.parametrize('answer', ['5', '"perhaps"', '{"value": 1}'])
+@pytest.mark.parametrize('answer', ['5', '{"value": 1}'])
 def test_an_approval_wants_a_yes_or_a_no(sending: Place, answer: str) -> None:
     done = runs('answer', 'run-send', answer)
     assert done.returncode == 1
     assert 'needs an approval' in done.stderr
+
+
+def test_words_that_are_no_approval_are_wrong_usage(sending: Place) -> None:
+    done = runs('answer', 'run-send', 'perhaps')
+    assert (done.returncode, done.stdout) == (2, '')
+    assert 'always' in done.stderr
 
 
 @pytest.mark.parametrize('answer', ['{again', '[1', '"x'])

@@ -11,6 +11,7 @@ from habilis.agent.context.observation import ROLLED_BACK
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.agent.loop.input_files import InputFolder, upload
 from habilis.core.errors import AgentError, ToolCallError
+from habilis.core.folders import real_path
 from habilis.models.files import File
 from habilis.sandbox import Sandbox
 from habilis.sandbox.files.workspace import WORKSPACE
@@ -167,7 +168,7 @@ def _shared_folders(settings: SandboxSettings) -> list[Path]:
     workspace, mounts = settings.get('workspace'), settings.get('mounts') or ()
     named = [] if workspace is None or isinstance(workspace, bool) else [workspace]
     named += [] if isinstance(mounts, Mapping) else [mount.source for mount in mounts if mount.writable]
-    return [Path(folder).expanduser().resolve() for folder in named]
+    return [real_path(folder) for folder in named]
 
 
 def check_read_only(sandboxes: Sandboxes, tools: Iterable[object]) -> None:
