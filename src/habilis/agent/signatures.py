@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from inspect import Parameter, signature
+from inspect import Parameter, getdoc, signature
 from typing import Any, TypeVar, cast
 
 F = TypeVar('F', bound=Callable[..., object])
@@ -30,8 +30,8 @@ def with_options(options: type, defaults: type, *, like: Callable[..., object] |
         shown = cast('Any', method)
         shown.__signature__ = plain.replace(parameters=[*named, *more])
         if like is not None:
-            _, heading, arguments = (like.__doc__ or '').partition('Args:')
-            shown.__doc__ = f'{method.__doc__}\n\n        {heading}{arguments}'
+            _, heading, arguments = (getdoc(like) or '').partition('Args:')
+            shown.__doc__ = f'{getdoc(method)}\n\n{heading}{arguments}'
         return method
 
     return show

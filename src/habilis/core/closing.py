@@ -1,5 +1,7 @@
-"""Objects that are closed: as context managers, with and without `await`."""
+"""Objects that are closed: as context managers, with and without `await`, or with their owner."""
 
+import sqlite3
+import weakref
 from abc import ABC, abstractmethod
 from typing import Self
 
@@ -28,3 +30,8 @@ class Closing(ABC):
 
     def __exit__(self, *error: object) -> None:
         self.close_sync()
+
+
+def close_with(owner: object, connection: sqlite3.Connection) -> None:
+    """Close a connection whose owner is collected without being closed: from 3.13 on, Python would warn of it."""
+    weakref.finalize(owner, connection.close).atexit = False

@@ -5,6 +5,8 @@ import sqlite3
 import threading
 from collections.abc import Iterable
 
+from habilis.core.closing import close_with
+
 STOP_WORDS = frozenset(
     'a an and are as at be by can do for from how i in into is it its me my of on or please the this to what when '
     'which with you your'.split()
@@ -31,6 +33,7 @@ class Stemmer:
         self._stop_words = frozenset(stop_words)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(':memory:', check_same_thread=False)
+        close_with(self, self._db)
         self._db.executescript(_STEMMER)
         self._stems: dict[str, str] = {}
 

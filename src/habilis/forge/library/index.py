@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from habilis.core.closing import close_with
 from habilis.core.stems import STOP_WORDS, Stemmer
 
 _FORMAT = 2
@@ -156,6 +157,7 @@ class SearchIndex:
         with self._lock:
             if self._connection is None:
                 self._connection = self._connect()
+                close_with(self, self._connection)
             with self._connection:
                 yield self._connection
 

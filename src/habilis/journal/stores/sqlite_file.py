@@ -14,6 +14,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import TypeVar
 
+from habilis.core.closing import close_with
 from habilis.core.errors import StoreUnavailable
 from habilis.core.folders import own_data_folder
 from habilis.core.narrowing import expect
@@ -119,6 +120,7 @@ class SqliteFile:
             if connection is None:
                 connection, self._is_read_only = _open(self.path, self._schema)
                 self._connection, self._syncs = connection, None
+                close_with(self, connection)
             try:
                 if sync is not self._syncs:
                     connection.execute(f'PRAGMA synchronous = {"FULL" if sync else "NORMAL"}')
