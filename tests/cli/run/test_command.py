@@ -6,6 +6,7 @@ import shlex
 import signal
 import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
