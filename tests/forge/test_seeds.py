@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from habilis.core.syntax import parse_module
 from habilis.forge.checks.mutation import KILL_SHARE, mutation_score
 from habilis.forge.checks.verification import passes_on_stub, verify
 from habilis.forge.contract import Candidate
@@ -24,7 +25,7 @@ def seed(request: pytest.FixtureRequest) -> Candidate:
 def _public_functions(seed: Candidate) -> list[ast.FunctionDef]:
     return [
         node
-        for node in ast.parse(seed.code).body
+        for node in parse_module(seed.code).body
         if isinstance(node, ast.FunctionDef) and not node.name.startswith('_')
     ]
 
@@ -79,7 +80,7 @@ def test_the_docstring_of_a_seed_begins_with_a_sentence(seed: Candidate) -> None
 @each_case('seed', ALL)
 def test_a_seed_imports_the_standard_library_only(seed: Candidate) -> None:
     imported = set[str]()
-    for node in ast.walk(ast.parse(seed.code)):
+    for node in ast.walk(parse_module(seed.code)):
         if isinstance(node, ast.Import):
             imported |= {name.name.partition('.')[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from habilis.core.syntax import parse_module
 from tests.house.cycles import cycles, folders_in_both_directions, import_graph
 from tests.house.repository import PACKAGE
 
@@ -53,7 +54,7 @@ class Source:
     @cached_property
     def tree(self) -> ast.Module:
         """Its syntax tree."""
-        return ast.parse(self.text)
+        return parse_module(self.text)
 
 
 def sources(package: Path = PACKAGE) -> list[Source]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from habilis.core.syntax import parse_module
+
 _FIRST_ROOMS: dict[str, frozenset[str]] = {
     'core': frozenset(),
     'journal': frozenset({'core'}),
@@ -72,7 +74,7 @@ def _read_modules(package: Path) -> Iterator[Module]:
     for path in sorted(package.rglob('*.py')):
         inside = path.relative_to(package)
         name = _dotted(PurePosixPath(package.name, inside))
-        tree = ast.parse(path.read_text(encoding='utf-8'), filename=str(path))
+        tree = parse_module(path.read_text(encoding='utf-8'))
         parent = name if path.name == '__init__.py' else name.rpartition('.')[0]
         room = inside.parts[0] if len(inside.parts) > 1 else None
         yield Module(name=name, room=room, imports=tuple(_imports(tree, parent)))

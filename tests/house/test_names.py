@@ -4,6 +4,7 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+from habilis.core.syntax import parse_module
 from tests.house.repository import PACKAGE
 
 EXCEPTIONS = {
@@ -19,7 +20,7 @@ def repeated_names(package: Path) -> dict[str, list[str]]:
     modules: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(package.rglob('*.py')):
         module = path.relative_to(package)
-        for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+        for node in ast.walk(parse_module(path.read_text(encoding='utf-8'))):
             if isinstance(node, ast.ClassDef):
                 modules[node.name].append(module.as_posix())
     return {name: found for name, found in modules.items() if len(found) > 1}

@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from habilis.core.syntax import parse_module
 from habilis.forge.checks.mutants import mutants
 from habilis.forge.library.seed_tools import seeds
 from tests.cases import each_case
@@ -82,7 +83,7 @@ def test_docstrings_annotations_imports_and_messages_stay_as_they_are() -> None:
 
 def test_every_variant_of_the_seeds_is_python_and_differs_from_the_code() -> None:
     for seed in list(seeds().values())[:8]:
-        unchanged = ast.unparse(ast.parse(seed.code))
+        unchanged = ast.unparse(parse_module(seed.code))
         made = mutants(seed.code, limit=20)
         assert made, seed.name
         for variant in made:

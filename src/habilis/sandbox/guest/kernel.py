@@ -306,7 +306,7 @@ class Kernel:
         if self.tools and mentions_tool(code, self.tools):
             reserved = {name for name, tool in self.tools.items() if tool.is_reserved}
             refuse_tool_names(tree, code, filename, self.tools, reserved)
-        report_positions(tree)
+        report_positions(tree, code)
         if tree.body and _isinstance(last := tree.body[-1], ast.Expr):
             place = {name: getattr(last, name) for name in ('lineno', 'col_offset', 'end_lineno', 'end_col_offset')}
             tree.body[-1] = ast.Assign([ast.Name(_VALUE, _STORE, **place)], last.value, **place)

@@ -6,19 +6,31 @@ REPORT = ' report'
 """The builtin that is called with the first and the last line. Not an identifier, so no cell can have it as a name."""
 
 MAX_REPORTS = 100
-"""A cell with more statements tells of several at once: each message takes some microseconds."""
+"""A cell with more statements tells of several at once: each message takes some 60 microseconds."""
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def report_positions(tree: ast.Module) -> None:
-    """Put a report before each statement of the module. One inside a loop would cost too much."""
+def report_positions(tree: ast.Module, code: str) -> None:
+    """Put a report before each statement of the module that may take long. One inside a loop would cost too much."""
     step = len(tree.body) // MAX_REPORTS + 1
+    lines = code.split('\n')
     body: list[ast.stmt] = []
     for start in range(0, len(tree.body), step):
         group = tree.body[start : start + step]
-        if not _must_be_first(group[0]):
+        if any(_may_take_long(statement, lines) for statement in group) and not _must_be_first(group[0]):
             body.append(_report(group))
         body += group
     tree.body = body
+
+
+def _may_take_long(statement: ast.stmt, lines: list[str]) -> bool:
+    """Whether it may call, await or repeat something, by its text: a walk through its nodes takes longer than it."""
+    if isinstance(statement, _LOOPS + _DEFINITIONS):
+        return isinstance(statement, _LOOPS)
+    text = lines[statement.lineno - 1 : statement.end_lineno]
+    return any('(' in line or 'await' in line or ' for ' in line for line in text)
 
 
 def _must_be_first(statement: ast.stmt) -> bool:
