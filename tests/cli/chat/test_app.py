@@ -111,7 +111,7 @@ async def test_code_that_was_stopped_is_not_run_again_for_another_message(chats:
         person, [code('x = 1\nfinal_answer(x)'), code(loop), code('final_answer(x)'), code('final_answer(x)')]
     )
     stopped, said = chats.sent(2)[-2:]
-    assert 'the user stopped this code before its end' in stopped
+    assert 'this code was stopped before its end' in stopped
     assert said == 'Do not loop.'
     assert [text for role, text in await turns() if role == 'assistant'] == ['1', '1', '1']
 

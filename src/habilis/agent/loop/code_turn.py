@@ -25,7 +25,7 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Cell, CellError, Stream, Variable
 from habilis.tools import Toolbox
 
-STOPPED_CODE = 'the user stopped this code before its end'
+STOPPED_CODE = 'this code was stopped before its end'
 logger = logging.getLogger('habilis.agent')
 
 

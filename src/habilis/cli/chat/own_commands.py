@@ -5,10 +5,13 @@ from pathlib import Path
 
 from habilis.agent.hooks.sanitize import one_line
 from habilis.core.errors import HabilisError
+from habilis.core.folders import real_path
+from habilis.core.regular_files import read_regular
 
 FOLDER = Path('.habilis', 'commands')
 ARGUMENTS = '$ARGUMENTS'
 MAX_SUMMARY = 60
+MAX_BYTES = 100_000
 
 
 class OwnCommandError(HabilisError):
@@ -19,12 +22,18 @@ def own_commands(workspace: str | None) -> Mapping[str, Path]:
     """The files by the names of their commands: `.habilis/commands/review.md` is `/review`."""
     if workspace is None:
         return {}
-    return {f'/{file.stem}': file for file in sorted(Path(workspace, FOLDER).glob('*.md')) if file.is_file()}
+    shared = real_path(workspace)
+    found = sorted(Path(workspace, FOLDER).glob('*.md'))
+    # A link must not bring in something from a folder that is not shared.
+    return {f'/{file.stem}': file for file in found if file.is_file() and real_path(file).is_relative_to(shared)}
 
 
 def summary_of(file: Path) -> str:
-    """The first line of a command."""
-    return one_line(_read(file).lstrip('# \n').partition('\n')[0], MAX_SUMMARY)
+    """The first line of a command; empty if it cannot be read, which whoever uses it is told."""
+    try:
+        return one_line(_read(file).lstrip('# \n').partition('\n')[0], MAX_SUMMARY)
+    except OwnCommandError:
+        return ''
 
 
 def message_of(file: Path, arguments: str) -> str:
@@ -35,7 +44,7 @@ def message_of(file: Path, arguments: str) -> str:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding='utf-8')
+        return read_regular(file, limit=MAX_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         msg = f'cannot read {file}: {error}'
         raise OwnCommandError(msg) from None
