@@ -1,5 +1,8 @@
 """Slow operations say what they do: on a line of their own, or in the live line."""
 
+import io
+import sys
+
 import pytest
 
 from habilis.core.status_line import StatusLine
@@ -34,3 +37,17 @@ def test_a_live_line_says_it_and_nothing_is_printed(
         line.set_phase('reading the prompt')
     assert line.now == 'reading the prompt', 'what others say meanwhile stays'
     assert capsys.readouterr().err == ''
+
+
+def test_a_line_and_its_end_are_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            return len(text)
+
+    monkeypatch.setattr(sys, 'stderr', Stream())
+    with progress('Building'):
+        pass
+    assert written == ['habilis: Building …\n'], 'else two threads that report at once leave half a line'

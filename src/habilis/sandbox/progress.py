@@ -21,7 +21,7 @@ def progress(what: str, *, after: float = 0.0) -> Generator[None]:
         return
     started = time.monotonic()
     if not sys.stderr.isatty() and not after:
-        print(f'habilis: {what} …', file=sys.stderr, flush=True)
+        _write(f'habilis: {what} …\n')
         yield
         return
     done, shown = threading.Event(), threading.Event()
@@ -31,10 +31,10 @@ def progress(what: str, *, after: float = 0.0) -> Generator[None]:
         while not done.wait(pause):
             pause = 0.2
             if not sys.stderr.isatty():
-                print(f'habilis: {what} …', file=sys.stderr, flush=True)
+                _write(f'habilis: {what} …\n')
                 return
             shown.set()
-            print(f'\rhabilis: {what} … {time.monotonic() - started:.0f} s', end='', file=sys.stderr, flush=True)
+            _write(f'\rhabilis: {what} … {time.monotonic() - started:.0f} s')
 
     thread = threading.Thread(target=count, daemon=True)
     thread.start()
@@ -44,4 +44,10 @@ def progress(what: str, *, after: float = 0.0) -> Generator[None]:
         done.set()
         thread.join()
         if shown.is_set() or (not after and sys.stderr.isatty()):
-            print(f'\r\033[Khabilis: {what}: {time.monotonic() - started:.1f} s', file=sys.stderr, flush=True)
+            _write(f'\r\033[Khabilis: {what}: {time.monotonic() - started:.1f} s\n')
+
+
+def _write(text: str) -> None:
+    """One write for a line and its end: `print` makes two, between which another thread's line may come."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
