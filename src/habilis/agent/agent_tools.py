@@ -10,7 +10,7 @@ from habilis.agent.contract import Result
 from habilis.agent.durable.file_history import NO_GIT
 from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper
 from habilis.agent.run_spec import RunSpec, run_spec
-from habilis.core.errors import AgentError, SandboxError, ToolCallError
+from habilis.core.errors import AgentError, RunChanged, SandboxError, SkillError, ToolCallError
 from habilis.journal.stores.urls import OFF
 from habilis.sandbox import Sandbox
 from habilis.sandbox.backends import backend
@@ -20,6 +20,7 @@ from habilis.sandbox.options import SandboxSettings, backend_settings
 from habilis.tools import Context, Tool, Toolset
 from habilis.tools.context import ContextParameter, type_name
 from habilis.tools.contract import ToolOptions
+from habilis.tools.skills.skill import Skill
 from habilis.tools.tool import as_tool
 
 MAX_PRINTED = 500
@@ -168,6 +169,26 @@ def why_no_processes_in(sandbox: Sandbox | str, settings: SandboxSettings) -> st
     with contextlib.suppress(SandboxError, TypeError):
         return why_no_processes(backend(sandbox, **backend_settings(settings)))
     return ''
+
+
+def check_skills(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
+    """Refuse skills that ask for tools that the run does not have. Raises `SkillError`."""
+    if not setup.skills or not isinstance(setup.sandbox, str):
+        return
+    names, reason = {tool.name for tool in each_tool(tools)}, why_no_processes_in(setup.sandbox, setup.sandbox_settings)
+    for skill in setup.skills:
+        if why := skill.missing_tool(names, reason):
+            raise SkillError(why)
+
+
+def check_unchanged(recorded: Mapping[str, str], skills: Iterable[Skill]) -> None:
+    """Refuse to resume a run whose skills are not what they were. Raises `RunChanged`."""
+    now = {skill.name: skill.digest for skill in skills}
+    for name, digest in recorded.items():
+        if now.get(name) != digest:
+            how = 'has changed since the run was started' if name in now else 'is missing: pass it to the agent again'
+            msg = f"the skill {name} {how}; to resume with what is there now, pass on_change='continue'"
+            raise RunChanged(msg)
 
 
 def check_checkpoints(setup: AgentSetup) -> None:

@@ -15,6 +15,8 @@ from habilis.agent.agent_tools import (
     check_cycles,
     check_deps,
     check_sandbox,
+    check_skills,
+    check_unchanged,
     each_tool,
     name_of_deps,
     resolve_tools,
@@ -164,6 +166,7 @@ class Runner:
             limits=spec.limits_or(self.setup.limits),
             own_tools=names_of_tools(spec.tools),
             library=self._find_tools(spec, tools),
+            skills={skill.name: skill.digest for skill in self.setup.skills},
             own_output='' if spec.output_type is None else OutputType(spec.output_type).name,
             deps_name=name_of_deps(spec.deps),
         )
@@ -208,7 +211,11 @@ class Runner:
         if self._delegation is not None:
             helpers.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, spec.hooks))
         started = await start_run(
-            replace(self.setup, tools=(*tools, *found, *helpers)),
+            replace(
+                self.setup,
+                tools=(*tools, *found, *helpers),
+                skills=[skill for skill in self.setup.skills if skill.name in spec.skills],
+            ),
             RunInputs(
                 spec=spec,
                 model=await self._loaded_model(),
@@ -233,6 +240,7 @@ class Runner:
         tools = resolve_tools((*self.setup.tools, *spec.tools))
         check_deps(self.setup, (*tools, *tools_and_helpers(self.setup)), spec.deps)
         check_sandbox(self.setup, tools)
+        check_skills(self.setup, tools)
         return tools
 
     def _find_tools(self, spec: RunSpec, tools: Sequence[AnyTool]) -> tuple[str, ...]:
@@ -291,6 +299,8 @@ class Runner:
                 return await loaded.result(OutputType(self._output_type(spec)))
             _check_answer(loaded.stopped, answer)
             _check_given_again(loaded.inputs, spec)
+            if spec.on_change == 'fail':
+                check_unchanged(loaded.inputs.skills, self.setup.skills)
             tools = self._tools(spec)
             is_same = loaded.stopped in {None, 'approval'} and not spec.has_limits
             again = replace(spec, output_type=self._output_type(spec), hooks=self._hooks(spec))

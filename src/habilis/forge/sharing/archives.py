@@ -80,6 +80,7 @@ def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | Non
 
 def read_archive(path: Path) -> Archive:
     """What is in the file. Raises `ForgeError` for anything suspicious."""
+
     def check(name: str) -> None:
         found = _ENTRY.fullmatch(name)
         if found is None and name not in (INDEX, SIGNATURE):
