@@ -11,7 +11,7 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.files.temporary_folders import temporary_folder
 from habilis.sandbox.options import PathLike, SandboxSettings
-from habilis.tools.skills.skill import Skill
+from habilis.tools.skills.skill import PAGE, Skill
 from habilis.tools.skills.writing import write_files
 
 INPUTS = '/inputs'
@@ -31,7 +31,7 @@ class InputFolder:
         try:
             self.folder.mkdir()
             for skill in skills:
-                write_files(self._folders[SKILLS] / skill.name, skill.files)
+                write_files(self._folders[SKILLS] / skill.name, {PAGE: skill.page().encode(), **skill.files})
         except BaseException:
             self.close()
             raise

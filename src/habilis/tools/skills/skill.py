@@ -57,6 +57,11 @@ class Skill:
     problems: tuple[str, ...] = ()
     """Why strict readers refuse it."""
 
+    def __post_init__(self) -> None:
+        if (valid := skill_name(self.name)) != self.name:
+            msg = f'{self.name!r} is not a valid name; use {valid!r}'
+            raise SkillError(msg)
+
     @cached_property
     def digest(self) -> str:
         """Hash of all files."""

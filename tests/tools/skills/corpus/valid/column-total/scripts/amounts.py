@@ -1,0 +1,2 @@
+def amount_of(text):
+    return float(text.replace('.', '').replace(',', '.'))
