@@ -58,8 +58,8 @@ class Archive:
     """Of the index, not yet checked; empty if the file is not signed."""
 
 
-def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | None = None) -> None:
-    """Write the file; it appears whole or not at all. `sign` makes the signature. Raises `ForgeError`."""
+def pack_archive(tools: Files, sign: Callable[[bytes], bytes] | None = None) -> bytes:
+    """The file as bytes. `sign` makes the signature."""
     entries = {f'{name}/{file}': data for name, files in tools.items() for file, data in files.items()}
     hashes = _Index(format=_FORMAT, files={name: _hash(data) for name, data in entries.items()})
     index = _INDEX.dump_json(hashes, indent=2) + b'\n'
@@ -68,10 +68,16 @@ def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | Non
     with zipfile.ZipFile(buffer, 'w', zipfile.ZIP_DEFLATED) as archive:
         for name, data in {**head, **entries}.items():
             archive.writestr(zipfile.ZipInfo(name, _SAME_TIME), data, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | None = None) -> None:
+    """Write the file; it appears whole or not at all. Raises `ForgeError`."""
+    packed = pack_archive(tools, sign)
     try:
         descriptor, work = tempfile.mkstemp(prefix=f'.{path.name}-', dir=path.parent)
         with os.fdopen(descriptor, 'wb') as file:
-            file.write(buffer.getvalue())
+            file.write(packed)
         os.replace(work, path)
     except OSError as error:
         msg = f'cannot write {path}: {error.strerror}'
