@@ -8,7 +8,8 @@ from typing import Any, Protocol, cast
 
 from habilis.agent.contract import Result
 from habilis.agent.durable.file_history import NO_GIT
-from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper
+from habilis.agent.durable.records import Inputs
+from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, names_of_tools
 from habilis.agent.run_spec import RunSpec, run_spec
 from habilis.core.errors import AgentError, RunChanged, SandboxError, SkillError, ToolCallError
 from habilis.journal.stores.urls import OFF
@@ -181,7 +182,25 @@ def check_skills(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
             raise SkillError(why)
 
 
-def check_unchanged(recorded: Mapping[str, str], skills: Iterable[Skill]) -> None:
+def check_given_again(inputs: Inputs, spec: RunSpec, skills: Iterable[Skill]) -> None:
+    """Refuse to resume a run without what it was started with and the journal cannot hold."""
+    if spec.on_change == 'fail':
+        _check_unchanged(inputs.skills, skills)
+    missing = [name for name in inputs.own_tools if name not in names_of_tools(spec.tools)]
+    if missing:
+        msg = f'the run was started with tools of its own; pass them again: resume(…, tools=[{", ".join(missing)}])'
+        raise AgentError(msg)
+    if inputs.own_output and spec.output_type is None:
+        msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
+        raise AgentError(msg)
+    if inputs.deps_name and spec.deps is None:
+        msg = (
+            f'the run needs deps of type {inputs.deps_name}, which are not recorded; pass them again: resume(…, deps=…)'
+        )
+        raise AgentError(msg)
+
+
+def _check_unchanged(recorded: Mapping[str, str], skills: Iterable[Skill]) -> None:
     """Refuse to resume a run whose skills are not what they were. Raises `RunChanged`."""
     now = {skill.name: skill.digest for skill in skills}
     for name, digest in recorded.items():

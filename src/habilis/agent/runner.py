@@ -14,9 +14,9 @@ from habilis.agent.agent_tools import (
     check_checkpoints,
     check_cycles,
     check_deps,
+    check_given_again,
     check_sandbox,
     check_skills,
-    check_unchanged,
     each_tool,
     name_of_deps,
     resolve_tools,
@@ -32,7 +32,7 @@ from habilis.agent.durable.attached_files import attachments, data_of, to_record
 from habilis.agent.durable.codecs import without_data
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.results import RecordedResult
-from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore, nested_result
+from habilis.agent.durable.runs import LoadedRun, NamedAgent, RunStore, nested_result
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.hooks.dispatch import Hook
@@ -298,9 +298,7 @@ class Runner:
             if loaded.done is not None:
                 return await loaded.result(OutputType(self._output_type(spec)))
             _check_answer(loaded.stopped, answer)
-            _check_given_again(loaded.inputs, spec)
-            if spec.on_change == 'fail':
-                check_unchanged(loaded.inputs.skills, self.setup.skills)
+            check_given_again(loaded.inputs, spec, self.setup.skills)
             tools = self._tools(spec)
             is_same = loaded.stopped in {None, 'approval'} and not spec.has_limits
             again = replace(spec, output_type=self._output_type(spec), hooks=self._hooks(spec))
@@ -440,20 +438,4 @@ def _check_task(loaded: LoadedRun, spec: RunSpec) -> None:
     """Refuse to resume a run that is asked for with another task than it was started with."""
     if spec.task and spec.task != loaded.inputs.task:
         msg = f'run {spec.run_id!r} was started with another task: {loaded.inputs.task!r}; choose another run_id'
-        raise AgentError(msg)
-
-
-def _check_given_again(inputs: Inputs, spec: RunSpec) -> None:
-    """Refuse to resume a run without what it was started with and the journal cannot hold."""
-    missing = [name for name in inputs.own_tools if name not in names_of_tools(spec.tools)]
-    if missing:
-        msg = f'the run was started with tools of its own; pass them again: resume(…, tools=[{", ".join(missing)}])'
-        raise AgentError(msg)
-    if inputs.own_output and spec.output_type is None:
-        msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
-        raise AgentError(msg)
-    if inputs.deps_name and spec.deps is None:
-        msg = (
-            f'the run needs deps of type {inputs.deps_name}, which are not recorded; pass them again: resume(…, deps=…)'
-        )
         raise AgentError(msg)
