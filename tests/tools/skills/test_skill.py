@@ -130,9 +130,10 @@ YAML = st.text(alphabet=st.sampled_from('---\n\r\t :#"\'[]{}&*!|>%@`,?abA1.\\\x0
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(YAML, YAML.map(lambda head: f'---\n{head}\n---\nbody'), st.text(max_size=300)))
 def test_the_reader_raises_nothing_but_its_own_error(text: str) -> None:
-    for read in (read_front_matter, lambda page: make_skill({'SKILL.md': page.encode('utf-8', 'replace')}, folder='x')):
-        with contextlib.suppress(SkillError):
-            read(text)
+    with contextlib.suppress(SkillError):
+        read_front_matter(text)
+    with contextlib.suppress(SkillError):
+        make_skill({'SKILL.md': text.encode()}, folder='x')
 
 
 TEXT = st.text(min_size=1, max_size=80)

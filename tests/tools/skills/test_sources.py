@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def make(folder: Path, *, description: str = 'Does it.') -> Path:
     return folder
 
 
-def packed(path: Path, entries: dict[str, bytes | zipfile.ZipInfo]) -> Path:
+def packed(path: Path, entries: Mapping[str, bytes | zipfile.ZipInfo]) -> Path:
     with zipfile.ZipFile(path, 'w') as archive:
         for name, data in entries.items():
             archive.writestr(*((data, b'/etc/passwd') if isinstance(data, zipfile.ZipInfo) else (name, data)))
@@ -167,6 +168,6 @@ def test_an_installed_package_has_skills_by_the_name_of_its_entry_point(
     about.mkdir()
     (about / 'METADATA').write_text('Metadata-Version: 2.1\nName: shop\nVersion: 1.0\n')
     (about / 'entry_points.txt').write_text('[habilis.skills]\nshop-skills = shop.skills\n')
-    monkeypatch.syspath_prepend(str(place.folder))
+    monkeypatch.setattr(sys, 'path', [str(place.folder), *sys.path])
     assert names('shop-skills') == ['refunds']
     assert 'shop.skills' not in sys.modules
