@@ -28,6 +28,7 @@ from habilis.agent.options import (
     check_model_settings,
     check_types,
     checked_library,
+    checked_skills,
     limits_from,
     sandbox_settings_from,
     summary_prompt,
@@ -75,6 +76,7 @@ class Agent(Decorators, Closing, Generic[T]):
             tools: functions the code may call, toolsets, and other agents.
             helpers: True to let code start subagents with `delegate`; or more kinds of them, by name.
             library: a tool library to find tools in and build new ones for: folder, `Library`, True for the settings'.
+            skills: Agent Skills: folders with `SKILL.md`, or of such folders; zip files; own ones or packages by name.
             instructions: text for the system prompt, a function of nothing or the `Context` that returns it, or a list.
             limits: limits of a run.
             workspace: host folder for files, at `/workspace` inside; True for a temporary one.
@@ -311,6 +313,7 @@ def _setup(model: ModelChoice | None, output_type: Any, options: AgentOptions) -
     complete: dict[str, Any] = {
         'helpers': helpers_from(given.get('helpers')),
         'library': checked_library(given.get('library'), python=given.get('python', True)),
+        'skills': checked_skills(given.get('skills', ()), sandbox, python=given.get('python', True)),
         'limits': given.get('limits') or limits_from(settings),
         'sandbox': sandbox,
         'sandbox_settings': sandbox_settings_from(given.get('sandbox_settings', {}), named, sandbox, settings),

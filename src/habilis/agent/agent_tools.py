@@ -8,9 +8,10 @@ from typing import Any, Protocol, cast
 
 from habilis.agent.contract import Result
 from habilis.agent.durable.file_history import NO_GIT
-from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper
+from habilis.agent.durable.records import Inputs
+from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, names_of_tools
 from habilis.agent.run_spec import RunSpec, run_spec
-from habilis.core.errors import AgentError, SandboxError, ToolCallError
+from habilis.core.errors import AgentError, RunChanged, SandboxError, SkillError, ToolCallError
 from habilis.journal.stores.urls import OFF
 from habilis.sandbox import Sandbox
 from habilis.sandbox.backends import backend
@@ -20,6 +21,7 @@ from habilis.sandbox.options import SandboxSettings, backend_settings
 from habilis.tools import Context, Tool, Toolset
 from habilis.tools.context import ContextParameter, type_name
 from habilis.tools.contract import ToolOptions
+from habilis.tools.skills.skill import Skill
 from habilis.tools.tool import as_tool
 
 MAX_PRINTED = 500
@@ -168,6 +170,44 @@ def why_no_processes_in(sandbox: Sandbox | str, settings: SandboxSettings) -> st
     with contextlib.suppress(SandboxError, TypeError):
         return why_no_processes(backend(sandbox, **backend_settings(settings)))
     return ''
+
+
+def check_skills(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
+    """Refuse skills that ask for tools that the run does not have. Raises `SkillError`."""
+    if not setup.skills or not isinstance(setup.sandbox, str):
+        return
+    names, reason = {tool.name for tool in each_tool(tools)}, why_no_processes_in(setup.sandbox, setup.sandbox_settings)
+    for skill in setup.skills:
+        if why := skill.missing_tool(names, reason):
+            raise SkillError(why)
+
+
+def check_given_again(inputs: Inputs, spec: RunSpec, skills: Iterable[Skill]) -> None:
+    """Refuse to resume a run without what it was started with and the journal cannot hold."""
+    if spec.on_change == 'fail':
+        _check_unchanged(inputs.skills, skills)
+    missing = [name for name in inputs.own_tools if name not in names_of_tools(spec.tools)]
+    if missing:
+        msg = f'the run was started with tools of its own; pass them again: resume(…, tools=[{", ".join(missing)}])'
+        raise AgentError(msg)
+    if inputs.own_output and spec.output_type is None:
+        msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
+        raise AgentError(msg)
+    if inputs.deps_name and spec.deps is None:
+        msg = (
+            f'the run needs deps of type {inputs.deps_name}, which are not recorded; pass them again: resume(…, deps=…)'
+        )
+        raise AgentError(msg)
+
+
+def _check_unchanged(recorded: Mapping[str, str], skills: Iterable[Skill]) -> None:
+    """Refuse to resume a run whose skills are not what they were. Raises `RunChanged`."""
+    now = {skill.name: skill.digest for skill in skills}
+    for name, digest in recorded.items():
+        if now.get(name) != digest:
+            how = 'has changed since the run was started' if name in now else 'is missing: pass it to the agent again'
+            msg = f"the skill {name} {how}; to resume with what is there now, pass on_change='continue'"
+            raise RunChanged(msg)
 
 
 def check_checkpoints(setup: AgentSetup) -> None:

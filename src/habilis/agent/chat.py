@@ -145,7 +145,9 @@ class Chat(Closing, Generic[T]):
         self._has_started = True
         if self._sandboxes is None and self._setup.python:
             setup = self._setup
-            self._sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, setup.tools, files=True)
+            self._sandboxes = await open_sandboxes(
+                setup.sandbox, setup.sandbox_settings, setup.tools, files=True, skills=setup.skills
+            )
         self._grants = Grants(self._state.grants.lasting)  # the run adds to it; `undo` needs what was before
         return replace(self._state, grants=self._grants), self._sandboxes and replace(self._sandboxes, is_owned=False)
 

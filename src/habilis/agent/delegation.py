@@ -142,6 +142,7 @@ def _setup_of(kind: str, helper: Helper, setup: AgentSetup, model: Model) -> Age
         output_validators=(),
         tools=(),
         helpers={},
+        skills=[skill for skill in setup.skills if not skill.allowed_tools],  # it may not have these tools
         library=None if helper.files == 'read_only' else setup.library,
         talk=False,
         instructions=[*(() if setup.talk else parts_of(setup.instructions)), *parts_of(helper.instructions)],

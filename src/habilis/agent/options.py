@@ -1,5 +1,6 @@
 """The options of an agent, and the checks of all options, before anything is started."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypedDict, cast, get_origin
@@ -27,6 +28,8 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.options import PathLike, SandboxSettings, SiblingFiles
 from habilis.tools import Approve, Gate, ResultGate, Toolset
+from habilis.tools.skills.skill import Skill
+from habilis.tools.skills.sources import SkillSource, load_skills
 from habilis.tools.tool import MakesTool
 from habilis.tools.validation import describe_value
 
@@ -79,6 +82,7 @@ class WorkOptions(TypedDict, total=False):
     tools: Iterable[AnyTool]
     helpers: Helpers | bool
     library: LibraryChoice | None
+    skills: Iterable[SkillSource]
     instructions: Instructions
     limits: RunLimits | None
     workspace: PathLike | bool | None
@@ -128,6 +132,7 @@ class AgentSetup:
     """The kinds of subagents; empty for none."""
 
     library: LibraryChoice | None = None
+    skills: Sequence[Skill] = ()
     deps_type: Any = None
     instructions: Instructions = ''
     limits: RunLimits
@@ -221,6 +226,10 @@ def _are_functions(value: object) -> bool:
     return all(callable(item) and not isinstance(item, MakesTool) for item in _items(value))
 
 
+def _are_skills(value: object) -> bool:
+    return all(isinstance(item, Skill | str | os.PathLike) for item in _items(value))
+
+
 def _items(value: object) -> Iterable[object]:
     """The items of a collection; one that is never right for anything else."""
     return cast('Iterable[object]', value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
@@ -290,6 +299,7 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'run_id': _TEXT,
     'sandbox': ((str, Sandbox, Mapping), 'the name of a backend, a `Sandbox`, or several by name'),
     'session': _TEXT,
+    'skills': (_are_skills, 'a list of folders with SKILL.md, zip files and names of skills'),
     'summary': _TEXT,
     'tools': _TOOLS,
     'user': _TEXT,
@@ -306,6 +316,17 @@ def checked_library(library: LibraryChoice | None, *, python: bool) -> LibraryCh
         msg = 'the tools of a library are called by code, and this agent writes none (python=False)'
         raise AgentError(msg)
     return library
+
+
+def checked_skills(sources: Iterable[SkillSource], sandbox: SandboxChoice, *, python: bool) -> tuple[Skill, ...]:
+    """The skills of an agent, which are files that its code reads. Raises `SkillError` or `AgentError`."""
+    if (skills := load_skills(sources)) and not python:
+        msg = 'skills are files that code reads, and this agent writes none (python=False)'
+        raise AgentError(msg)
+    if skills and not isinstance(sandbox, str):
+        msg = 'skills: only for a sandbox that the agent creates, and this one was passed in'
+        raise AgentError(msg)
+    return skills
 
 
 def split_task(task: object) -> tuple[str, tuple[File, ...], str]:

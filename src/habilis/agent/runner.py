@@ -14,7 +14,9 @@ from habilis.agent.agent_tools import (
     check_checkpoints,
     check_cycles,
     check_deps,
+    check_given_again,
     check_sandbox,
+    check_skills,
     each_tool,
     name_of_deps,
     resolve_tools,
@@ -30,7 +32,7 @@ from habilis.agent.durable.attached_files import attachments, data_of, to_record
 from habilis.agent.durable.codecs import without_data
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.results import RecordedResult
-from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore, nested_result
+from habilis.agent.durable.runs import LoadedRun, NamedAgent, RunStore, nested_result
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.hooks.dispatch import Hook
@@ -164,6 +166,7 @@ class Runner:
             limits=spec.limits_or(self.setup.limits),
             own_tools=names_of_tools(spec.tools),
             library=self._find_tools(spec, tools),
+            skills={skill.name: skill.digest for skill in self.setup.skills},
             own_output='' if spec.output_type is None else OutputType(spec.output_type).name,
             deps_name=name_of_deps(spec.deps),
         )
@@ -208,7 +211,11 @@ class Runner:
         if self._delegation is not None:
             helpers.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, spec.hooks))
         started = await start_run(
-            replace(self.setup, tools=(*tools, *found, *helpers)),
+            replace(
+                self.setup,
+                tools=(*tools, *found, *helpers),
+                skills=[skill for skill in self.setup.skills if skill.name in spec.skills],
+            ),
             RunInputs(
                 spec=spec,
                 model=await self._loaded_model(),
@@ -233,6 +240,7 @@ class Runner:
         tools = resolve_tools((*self.setup.tools, *spec.tools))
         check_deps(self.setup, (*tools, *tools_and_helpers(self.setup)), spec.deps)
         check_sandbox(self.setup, tools)
+        check_skills(self.setup, tools)
         return tools
 
     def _find_tools(self, spec: RunSpec, tools: Sequence[AnyTool]) -> tuple[str, ...]:
@@ -290,7 +298,7 @@ class Runner:
             if loaded.done is not None:
                 return await loaded.result(OutputType(self._output_type(spec)))
             _check_answer(loaded.stopped, answer)
-            _check_given_again(loaded.inputs, spec)
+            check_given_again(loaded.inputs, spec, self.setup.skills)
             tools = self._tools(spec)
             is_same = loaded.stopped in {None, 'approval'} and not spec.has_limits
             again = replace(spec, output_type=self._output_type(spec), hooks=self._hooks(spec))
@@ -430,20 +438,4 @@ def _check_task(loaded: LoadedRun, spec: RunSpec) -> None:
     """Refuse to resume a run that is asked for with another task than it was started with."""
     if spec.task and spec.task != loaded.inputs.task:
         msg = f'run {spec.run_id!r} was started with another task: {loaded.inputs.task!r}; choose another run_id'
-        raise AgentError(msg)
-
-
-def _check_given_again(inputs: Inputs, spec: RunSpec) -> None:
-    """Refuse to resume a run without what it was started with and the journal cannot hold."""
-    missing = [name for name in inputs.own_tools if name not in names_of_tools(spec.tools)]
-    if missing:
-        msg = f'the run was started with tools of its own; pass them again: resume(…, tools=[{", ".join(missing)}])'
-        raise AgentError(msg)
-    if inputs.own_output and spec.output_type is None:
-        msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
-        raise AgentError(msg)
-    if inputs.deps_name and spec.deps is None:
-        msg = (
-            f'the run needs deps of type {inputs.deps_name}, which are not recorded; pass them again: resume(…, deps=…)'
-        )
         raise AgentError(msg)

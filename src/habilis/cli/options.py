@@ -154,6 +154,14 @@ Library = Annotated[
         callback=folder,
     ),
 ]
+Skills = Annotated[
+    list[str] | None,
+    typer.Option(
+        '--skills',
+        metavar='PATH|NAME',
+        help='Agent Skills beside those that are found: a folder, a zip file, a name; off for none. Can be repeated.',
+    ),
+]
 Packages = Annotated[list[str] | None, typer.Option('--packages', metavar='A,B', help='Packages the code may import.')]
 Network = Annotated[
     list[str] | None,

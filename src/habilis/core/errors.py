@@ -208,5 +208,9 @@ class ToolNotFound(ForgeError):
     """The library has no such tool, or no such version of it."""
 
 
+class SkillError(HabilisError):
+    """A skill is refused, or cannot be found or written."""
+
+
 class RememberError(HabilisError, ValueError):
     """The memory refuses a value, or has no such entry or task."""

@@ -73,6 +73,7 @@ FENCE = PromptParts(functions=False)
 CALL = PromptParts(functions=True)
 SMALL = PromptParts(functions=False, text=SmallPolicy().text)
 WITH_TOOLS = replace(FENCE, stubs=TOOLS, output=OutputType(Hit).name, instructions='Answer in English.\n')
+SKILLS = {'pdf': 'Reads and fills in PDF files.', 'brand-voice': 'How our texts sound. Use it before you write one.'}
 TEA = {'notes.md': 'Tea is green.', 'long.txt': '\n'.join(f'line {number}' for number in range(100))}
 
 SNAPSHOTS = {
@@ -80,6 +81,7 @@ SNAPSHOTS = {
     'fence_tools_output': system_prompt(WITH_TOOLS),
     'fence_without_stop': system_prompt(WITH_TOOLS.without_stop()),
     'fence_model_tools': system_prompt(replace(FENCE, model_tools=[ASK])),
+    'fence_skills': system_prompt(replace(WITH_TOOLS, skills=SKILLS, has_script_runner=True)),
     'call': system_prompt(CALL),
     'call_tools': system_prompt(replace(CALL, stubs=TOOLS, model_tools=[ASK])),
     'call_without_stop': system_prompt(CALL.without_stop()),

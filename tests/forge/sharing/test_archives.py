@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from habilis.core.errors import HabilisError
-from habilis.forge.sharing.archives import INDEX, MAX_ENTRY_BYTES, read_archive, write_archive
+from habilis.forge.sharing.archives import INDEX, LIMITS, read_archive, write_archive
 
 FILES = {'double': {'tool.py': b'code', 'test_tool.py': b'tests', 'tool.json': b'{}'}}
 
@@ -104,14 +104,14 @@ def test_a_bomb_is_refused_without_unpacking_it(tmp_path: Path) -> None:
     path = tmp_path / 'bomb.zip'
     with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive, archive.open('double/tool.py', 'w') as entry:
         for _ in range(100):
-            entry.write(b'0' * MAX_ENTRY_BYTES)
+            entry.write(b'0' * LIMITS.entry_bytes)
     refused(path, 'too large')
 
 
 def test_a_bomb_that_lies_about_its_size_is_refused(good: Path) -> None:
-    rewritten(good, lambda name, data: b'0' * 5 * MAX_ENTRY_BYTES if name.endswith('/tool.py') else data)
+    rewritten(good, lambda name, data: b'0' * 5 * LIMITS.entry_bytes if name.endswith('/tool.py') else data)
     data = good.read_bytes()
-    lying = data.replace((5 * MAX_ENTRY_BYTES).to_bytes(4, 'little'), (100).to_bytes(4, 'little'))
+    lying = data.replace((5 * LIMITS.entry_bytes).to_bytes(4, 'little'), (100).to_bytes(4, 'little'))
     assert lying != data
     good.write_bytes(lying)
     refused(good, 'is refused')

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from skills_ref import validate  # pyright: ignore[reportMissingTypeStubs]
 
-from habilis.core.errors import ForgeError
+from habilis.core.errors import ForgeError, SkillError
 from habilis.forge.library.library import Library
-from habilis.forge.sharing.skills import export_skill, skill_name
+from habilis.forge.sharing.skills import export_skill, tool_archive
+from habilis.forge.sharing.transfer import collect, import_tools
+from habilis.tools.skills.skill import skill_name
+from habilis.tools.skills.sources import load_skills
 from tests.forge.samples import double, fourfold
 
 ODD = 'Uses "quotes": \\\\ backslashes, #marks, {braces}, é, 😀 and --- lines.'
@@ -32,7 +35,14 @@ def test_the_folder_is_valid(library: Library, tmp_path: Path, summary: str) -> 
     folder = export_skill(library, 'double_it', tmp_path / 'skills')
     assert folder == tmp_path / 'skills' / 'double-it'
     assert validate(folder) == []
-    assert sorted(path.name for path in folder.rglob('*')) == ['SKILL.md', 'scripts', 'test_tool.py', 'tool.py']
+    assert sorted(path.name for path in folder.rglob('*')) == [
+        'SKILL.md',
+        'assets',
+        'scripts',
+        'test_tool.py',
+        'tool.py',
+        'tools.zip',
+    ]
 
 
 def test_the_command_of_the_specification_accepts_it(library: Library, tmp_path: Path) -> None:
@@ -66,7 +76,7 @@ def test_tools_that_use_each_other_in_a_chain_work_too(library: Library, tmp_pat
 def test_a_folder_that_exists_is_not_changed(library: Library, tmp_path: Path) -> None:
     library.add(double())
     export_skill(library, 'double', tmp_path)
-    with pytest.raises(ForgeError, match='exists already'):
+    with pytest.raises(SkillError, match='exists already'):
         export_skill(library, 'double', tmp_path)
 
 
@@ -77,6 +87,30 @@ def test_names_follow_the_specification(name: str, made: str) -> None:
     assert skill_name(name) == made
 
 
-def test_a_name_without_latin_letters_is_refused() -> None:
-    with pytest.raises(ForgeError, match='no letter from a to z'):
-        skill_name('число')
+def test_a_name_without_letters_is_refused() -> None:
+    with pytest.raises(SkillError, match='no letter or digit'):
+        skill_name('__')
+
+
+async def test_a_tool_comes_back_from_its_skill_without_loss(library: Library, tmp_path: Path) -> None:
+    library.add(double())
+    library.add(fourfold(), tags=('numbers',))
+    folder = export_skill(library, 'fourfold', tmp_path / 'skills')
+    [skill] = load_skills([folder])
+    assert skill.problems == ()
+    other = Library(tmp_path / 'other')
+    report = await import_tools(other, tool_archive(folder))
+    assert {made.name for made in report.added} == {'double', 'fourfold'}
+    assert other.candidate('fourfold') == library.candidate('fourfold')
+    assert other.manifest('fourfold').tags == ('numbers',)
+    sources = ('tool.py', 'test_tool.py')
+    ours, theirs = collect(library, ['fourfold']), collect(other, ['fourfold'])
+    assert {(tool, file): ours[tool][file] for tool in ours for file in sources} == {
+        (tool, file): theirs[tool][file] for tool in theirs for file in sources
+    }
+    (folder / 'scripts' / 'tool.py').write_text('def fourfold(number): return 0\n')
+    with pytest.raises(ForgeError, match=r'scripts/tool\.py .* was edited'):
+        tool_archive(folder)
+    (folder / 'assets' / 'tools.zip').unlink()
+    with pytest.raises(ForgeError, match='not a tool that was exported'):
+        tool_archive(folder)

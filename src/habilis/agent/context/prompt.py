@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
@@ -16,6 +16,14 @@ from habilis.sandbox.options import SandboxSettings
 MAX_LISTED = 12
 """Maximum number of variables or files listed by name."""
 
+MAX_SKILLS = 50
+"""Maximum number of skills listed with their descriptions."""
+
+MAX_SKILLS_LENGTH = 8000
+"""About the maximum number of characters of all descriptions: with many skills, each has fewer."""
+
+MAX_DESCRIPTION = 500
+MIN_DESCRIPTION = 100
 MEMORY_HEADING = 'From the memory:'
 
 STANDARD_LIBRARY = 'Only the standard library is there, no network, no input().'
@@ -50,6 +58,12 @@ class PromptParts:
     stubs: str = ''
     model_tools: Sequence[Function] = ()
     """Named here only where the model has no function calls of its own."""
+
+    skills: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Descriptions by name."""
+
+    has_script_runner: bool = False
+    """Whether `run_script` is defined for code."""
 
     output: str | None = None
     """The type the answer must have, in words."""
@@ -96,6 +110,8 @@ def system_prompt(parts: PromptParts) -> str:
     if parts.model_tools and not parts.functions:
         instead = ' instead of writing code' if parts.python else ''
         sections.append(f'Functions you may call{instead}{_written_calls(parts.model_tools)}')
+    if parts.skills:
+        sections.append(_skills_section(parts))
     if parts.output is not None:
         what = 'The value given to final_answer' if parts.python else 'Your answer'
         sections.append(f'{what} must be {parts.output}.')
@@ -113,6 +129,17 @@ def system_prompt(parts: PromptParts) -> str:
     ):
         text = text.replace(f'{{{name}}}', value)
     return text.strip()
+
+
+def _skills_section(parts: PromptParts) -> str:
+    """Names and descriptions, within bounds. Their authors are not trusted: each is one line, and no fence."""
+    listed = list(parts.skills.items())[:MAX_SKILLS]
+    length = max(MIN_DESCRIPTION, min(MAX_DESCRIPTION, MAX_SKILLS_LENGTH // len(listed)))
+    lines = [f'- {name}: {_shortened(text.replace("```", "`"), length)}' for name, text in listed]
+    if more := len(parts.skills) - len(listed):
+        lines.append(f"- and {more} more: os.listdir('/skills')")
+    scripts = f' {parts.text("skill_scripts")}' if parts.has_script_runner else ''
+    return f'{parts.text("skills")}{scripts}\n' + '\n'.join(lines)
 
 
 def _already_imported(names: Sequence[str]) -> str:

@@ -99,6 +99,9 @@ class Inputs:
     library: tuple[str, ...] = ()
     """Names of the tools of the library that were found for the task."""
 
+    skills: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Hashes of the skills by name. A resumed run has these skills, and no others."""
+
     own_output: str = ''
     """Name of the output type that only this run has; likewise."""
 

@@ -44,6 +44,7 @@ class CodeRunner:
         policy: Policy,
         history: History,
         imports: Mapping[str, str],
+        definitions: Mapping[str, str],
         recorder: Recorder | None = None,
     ) -> None:
         self.bounds = bounds
@@ -57,6 +58,9 @@ class CodeRunner:
         self._history = history
         self._imports = imports
         """Names to import before the first cell, with their modules."""
+
+        self._definitions = definitions
+        """Functions to define before the first cell, with their source."""
 
         self._imported: Mapping[str, Variable] = {}
         """Those of them that are no modules, described. They are no variables of the model."""
@@ -85,7 +89,7 @@ class CodeRunner:
         await self._restore_earlier(start.snapshots)
         if start.names is None:
             self.gone = () if await self._describe_variables() else None
-        if self._imports:
+        if self._imports or self._definitions:
             await self._import_names()
         if variables:
             await self._sandbox.set_variables(variables)
@@ -95,13 +99,16 @@ class CodeRunner:
         return [variable for name, variable in self._variables.items() if name in variables]
 
     async def _import_names(self) -> None:
-        """Import what the prompt declares, unless an earlier turn has a variable of that name."""
+        """Import and define what the prompt declares, unless an earlier turn has a variable of that name."""
         earlier = await self._describe_variables()
         missing = {name: module for name, module in self._imports.items() if name not in earlier}
-        await self._sandbox.run('\n'.join(import_statements(missing)), describe=True)
+        defined = [source for name, source in self._definitions.items() if name not in earlier]
+        await self._sandbox.run('\n'.join([*import_statements(missing), *defined]), describe=True)
         found = await self._describe_variables()
         self._imported = {
-            name: found[name] for name in self._imports if name in found and found[name].type in DEFINED_TYPES
+            name: found[name]
+            for name in (*self._imports, *self._definitions)
+            if name in found and found[name].type in DEFINED_TYPES
         }
 
     async def _restore_earlier(self, snapshots: Mapping[str, bytes]) -> None:

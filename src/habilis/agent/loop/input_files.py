@@ -1,4 +1,4 @@
-"""The files of a task inside the sandbox: a read-only folder, or the workspace of a sandbox that was passed in."""
+"""The files of a task inside the sandbox: read-only folders, or the workspace of a sandbox that was passed in."""
 
 import codecs
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,27 +11,40 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.files.temporary_folders import temporary_folder
 from habilis.sandbox.options import PathLike, SandboxSettings
+from habilis.tools.skills.skill import PAGE, Skill
+from habilis.tools.skills.writing import write_files
 
 INPUTS = '/inputs'
+SKILLS = '/skills'
 MAX_NAME = 80
 MAX_HEAD = 4000
 """Characters of the start of a text that the model is shown."""
 
 
 class InputFolder:
-    """A folder of the host that is mounted read-only; files can be added while the sandbox runs."""
+    """Folders of the host that are mounted read-only; files can be added while the sandbox runs."""
 
-    def __init__(self) -> None:
-        self.folder, self._remove = temporary_folder()
+    def __init__(self, skills: Sequence[Skill] = ()) -> None:
+        self._parent, self._remove = temporary_folder()
+        self._folders = {target: self._parent / target[1:] for target in ([INPUTS, SKILLS] if skills else [INPUTS])}
+        self.folder = self._folders[INPUTS]
+        try:
+            self.folder.mkdir()
+            for skill in skills:
+                write_files(self._folders[SKILLS] / skill.name, {PAGE: skill.page().encode(), **skill.files})
+        except BaseException:
+            self.close()
+            raise
         self._paths: dict[tuple[str, str], str] = {}
 
     def mounted(self, settings: SandboxSettings) -> SandboxSettings:
-        """The settings of a sandbox with this folder in it."""
+        """The settings of a sandbox with these folders in it."""
         mounts = settings.get('mounts') or ()
         if isinstance(mounts, Mapping):
             pairs = cast('Mapping[str, PathLike]', mounts).items()
             mounts = [Mount(source=Path(source), target=target) for target, source in pairs]
-        return SandboxSettings(**{**settings, 'mounts': [*mounts, Mount(source=self.folder, target=INPUTS)]})  # pyright: ignore[reportArgumentType]
+        own = [Mount(source=folder, target=target) for target, folder in self._folders.items()]
+        return SandboxSettings(**{**settings, 'mounts': [*mounts, *own]})  # pyright: ignore[reportArgumentType]
 
     def add(self, file: File) -> str:
         """Put a file into the folder, unless it is there. Returns its path inside."""
@@ -43,7 +56,7 @@ class InputFolder:
         return self._paths[key]
 
     def close(self) -> None:
-        """Remove the folder."""
+        """Remove the folders."""
         self._remove()
 
 

@@ -17,6 +17,7 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.files.workspace import WORKSPACE
 from habilis.sandbox.options import SandboxSettings
 from habilis.tools import Tool, Toolset, tool
+from habilis.tools.skills.skill import Skill
 
 SANDBOX_TOOLS = frozenset({'run_in', 'copy_file'})
 """Names of the tools that work across several sandboxes."""
@@ -107,16 +108,20 @@ def _describe_entry(entry: 'os.DirEntry[str]') -> str:
 
 
 async def open_sandboxes(
-    choice: SandboxChoice, settings: SandboxSettings, tools: Iterable[object], files: bool = False
+    choice: SandboxChoice,
+    settings: SandboxSettings,
+    tools: Iterable[object],
+    files: bool = False,
+    skills: Sequence[Skill] = (),
 ) -> Sandboxes:
-    """Create the sandbox of a run, with a folder for the files of its task, or take those that were given.
+    """Create the sandbox of a run, with a folder for the files of its task and its skills, or take those given.
 
     Code in it cannot change files that its `tools` change only after a person has agreed.
     """
     if isinstance(choice, str):
         if (advice := write_advice(tools, _shared_folders(settings))) and not settings.get('read_only'):
             settings = {**settings, 'read_only': advice}
-        inputs = InputFolder() if files else None
+        inputs = await asyncio.to_thread(InputFolder, skills) if files or skills else None
         settings = settings if inputs is None else inputs.mounted(settings)
         try:
             main = await Sandbox.create(choice, **settings)

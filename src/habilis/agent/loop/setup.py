@@ -32,7 +32,7 @@ from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.agent.loop.variables import check_variables
 from habilis.agent.options import AgentSetup
 from habilis.agent.policies import History, Policy, load_policy
-from habilis.agent.policies.imports import import_statements, permitted_imports
+from habilis.agent.policies.imports import import_statements, permitted_imports, script_runner
 from habilis.core.errors import AgentError
 from habilis.models.contract import Model, check_images
 from habilis.models.files import File, Image
@@ -67,7 +67,7 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     runs_code = setup.python or bool(setup.helpers)  # that of subagents, in a sandbox like this one
     if sandboxes is None and (runs_code or setup.checkpoints or needs_sandbox(setup.tools)):
         has_files = bool(inputs.spec.attached or inputs.start.files)
-        sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, setup.tools, has_files)
+        sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, setup.tools, has_files, setup.skills)
     try:
         if sandboxes is not None and runs_code:
             check_read_only(sandboxes, setup.tools)
@@ -113,8 +113,11 @@ async def _build(
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = None
     imports: Mapping[str, str] = {}
+    definitions: Mapping[str, str] = {}
     if sandboxes is not None and setup.python:
-        imports = _imports(policy, inputs, sandboxes, toolbox)
+        taken = {*spec.variables, *(function.name for function in toolbox.functions())}
+        imports = permitted_imports(policy.imports(), sandboxes.main.code_rules, taken)
+        definitions = script_runner(sandboxes.main.code_rules, taken) if setup.skills else {}
         code = CodeRunner(
             sandboxes,
             toolbox=toolbox,
@@ -125,9 +128,10 @@ async def _build(
             policy=policy,
             history=history,
             imports=imports,
+            definitions=definitions,
             recorder=recorder,
         )
-    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools, imports, policy)
+    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools, imports, definitions, policy)
     variables = await code.begin(spec.variables, inputs.start) if code else []
     conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
     described = [_describe(variable, spec.variables) for variable in variables]
@@ -194,7 +198,7 @@ async def _build(
             system=conversation.system,
             asked=first_message,
             situation=situation,
-            imports=import_statements(imports),
+            imports=(*import_statements(imports), *definitions.values()),
         ),
         spec=spec,
     )
@@ -234,12 +238,6 @@ def _toolbox(
     return toolbox
 
 
-def _imports(policy: Policy, inputs: RunInputs, sandboxes: Sandboxes, toolbox: Toolbox) -> dict[str, str]:
-    """What the policy offers, without names of tools and of the user's variables."""
-    taken = {*inputs.spec.variables, *(function.name for function in toolbox.functions())}
-    return permitted_imports(policy.imports(), sandboxes.main.code_rules, taken)
-
-
 def _prompt(
     setup: AgentSetup,
     inputs: RunInputs,
@@ -247,15 +245,18 @@ def _prompt(
     toolbox: Toolbox,
     tools: ToolCaller,
     imports: Mapping[str, str],
+    definitions: Mapping[str, str],
     policy: Policy,
 ) -> PromptParts:
-    given = bool(inputs.spec.attached or inputs.start.files)
+    given = bool(inputs.spec.attached or inputs.start.files or setup.skills)
     has_files = sandboxes is not None and (sandboxes.main.has_workspace or given)
     return PromptParts(
         functions=tools.are_functions,
         python=setup.python,
         stubs=toolbox.stubs(),
         model_tools=tools.model_tools,
+        skills={skill.name: skill.description for skill in setup.skills},
+        has_script_runner=bool(definitions),
         output=OutputType(inputs.spec.output_type).name if inputs.spec.output_type is not None else None,
         instructions=inputs.instructions,
         packages=packages_rule(setup.sandbox_settings, files=has_files),

@@ -1,8 +1,10 @@
-"""Imports that a policy offers: code finds these names defined, the prompt lists them, an export begins with them."""
+"""What code finds imported and defined: the prompt names it, and an export begins with it."""
 
+import inspect
 from collections.abc import Container, Mapping
 
 from habilis.sandbox.code_rules import CodeRules
+from habilis.tools.skills.run_script import run_script
 
 
 def permitted_imports(
@@ -21,3 +23,11 @@ def import_statements(imports: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         f'import {module}' if name == module else f'from {module} import {name}' for name, module in imports.items()
     )
+
+
+def script_runner(rules: CodeRules | None, taken: Container[str]) -> dict[str, str]:
+    """The source of `run_script` by its name; empty if the code rules forbid it, or the name is taken."""
+    name, needed = run_script.__name__, ('os', 'runpy', 'subprocess', 'sys')
+    if name in taken or (rules is not None and not all(map(rules.permits, needed))):
+        return {}
+    return {name: inspect.getsource(run_script)}

@@ -76,6 +76,7 @@ def chat(
     delegate: options.Delegate = False,
     tools: options.Tools = None,
     library: options.Library = None,
+    skills: options.Skills = None,
     packages: options.Packages = None,
     network: options.Network = None,
     memory: Annotated[
@@ -115,6 +116,7 @@ def chat(
             delegate=delegate,
             tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
             library=library,
+            skills=options.words(skills),
             packages=options.words(packages),
             network=options.words(network),
             download=yes,

@@ -44,6 +44,7 @@ def with_recorded_options(request: CommandRequest, recorded: Recorded) -> Comman
         delegate=request.delegate or known.delegate,
         tools=request.tools or known.tools,
         library=request.library or known.library,
+        skills=request.skills or known.skills,
         packages=request.packages or known.packages,
         network=request.network or known.network,
         download=request.download,

@@ -154,7 +154,7 @@ class ChatSession:
             model = await choose_model(wanted, settings, self._view, say)
         try:
             settings = await choose_sandbox(request, settings, say)
-            return settings, model, {**agent_options(request, settings), 'tools': self._tools}
+            return settings, model, {**agent_options(request, settings, self._tools, say), 'tools': self._tools}
         except BaseException:
             if model is not self._model:
                 await model.close()

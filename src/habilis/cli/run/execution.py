@@ -186,6 +186,7 @@ class Execution:
             hooks=[self._watch, self.view],
             approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses
             output_type=output_type,
+            say=self._say,
         )
 
     def _watch(self, event: AgentEvent) -> None:

@@ -102,6 +102,9 @@ class CommandRequest:
     library: str | None = None
     """Folder of the tool library; `default` for that of the settings."""
 
+    skills: Sequence[str] = ()
+    """Skills beside those that are found, or `off`."""
+
     packages: Sequence[str] = ()
     network: Sequence[str] = ()
     """Hosts that the code may connect to."""
@@ -126,7 +129,7 @@ class CommandRequest:
         """What a sandbox of any backend offers beyond its defaults."""
         settings = SandboxSettings()
         if self.packages:
-            settings['packages'] = [os.path.abspath(name) if os.path.exists(name) else name for name in self.packages]
+            settings['packages'] = list(map(_absolute_path, self.packages))
         if self.network:
             settings['network'] = list(self.network)
         if self.read_only:
@@ -153,6 +156,7 @@ class CommandRequest:
                 **_given({'tools': None if self.tools is None else asdict(self.tools), 'library': self.library_folder}),
                 **({'checkpoints': True} if self.checkpoints else {}),
                 **({'delegate': True} if self.delegate else {}),
+                **({'skills': list(map(_absolute_path, self.skills))} if self.skills else {}),
                 **({'backend': self.backend.given} if self.backend.given else {}),
                 **{name: value for name, value in self.sandbox_settings.items() if value},
             }
@@ -193,7 +197,7 @@ class CommandRequest:
         if not is_trusted:
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
-            if tools is not None or known.get('network') or known.get('library'):
+            if tools is not None or any(known.get(name) for name in ('network', 'library', 'skills')):
                 raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
@@ -210,6 +214,7 @@ class CommandRequest:
             delegate=known.get('delegate') is True,
             tools=None if tools is None else ToolNames(**tools),
             library=known.get('library'),
+            skills=_names(known, 'skills'),
             packages=_names(known, 'packages'),
             network=_names(known, 'network'),
             output_type=known.get('output_type'),
@@ -241,6 +246,11 @@ def _given(values: Mapping[str, object]) -> dict[str, object]:
 
 def _names(recorded: Mapping[str, object], name: str) -> list[str]:
     return [str(value) for value in cast('list[object]', recorded.get(name) or [])]
+
+
+def _absolute_path(name: str) -> str:
+    """An absolute path, if the name is that of a file or folder."""
+    return os.path.abspath(name) if os.path.exists(name) else name
 
 
 def _absolute(model: str) -> str:

@@ -381,7 +381,9 @@ def export(
 
 @app.command('import', rich_help_panel=RARE)
 def import_(
-    file: Annotated[Path, typer.Argument(metavar='FILE.zip', help='File of `export`.', show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar='FILE.zip|SKILL', help='What `export` has written.', show_default=False)
+    ],
     trust: Annotated[
         Path | None,
         typer.Option('--trust', metavar='PUBKEY', help='File of public SSH keys, one of which must have signed it.'),

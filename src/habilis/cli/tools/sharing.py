@@ -6,7 +6,7 @@ from pathlib import Path
 from habilis.cli.streams import say
 from habilis.cli.tools.library import clear_errors, in_library, open_library, print_json
 from habilis.forge.library.library import Library
-from habilis.forge.sharing.skills import export_skill
+from habilis.forge.sharing.skills import export_skill, tool_archive
 from habilis.forge.sharing.transfer import ImportReport, export_tools, import_tools
 
 
@@ -29,8 +29,8 @@ def export_skills(names: Sequence[str], target: Path, folder: str | None) -> int
 
 @in_library
 async def import_file(library: Library, file: Path, *, trust: Path | None, as_json: bool) -> int:
-    """Add the tools of a file, after their tests have passed here."""
-    report = await import_tools(library, file, trust=trust)
+    """Add the tools of a file or of an exported skill, after their tests have passed here."""
+    report = await import_tools(library, tool_archive(file), trust=trust)
     if as_json:
         print_json(report)
     else:

@@ -7,11 +7,11 @@
 Nothing is unpacked to the disk: the entries are read into memory, within limits, and checked before anything is used.
 """
 
+import functools
 import hashlib
 import io
 import os
 import re
-import stat
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,19 +21,15 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from habilis.core.errors import ForgeError, HabilisError
+from habilis.core.errors import ForgeError
+from habilis.core.zip_entries import ZipLimits, read_zip
 from habilis.forge.contract import SOURCE_FILES
 from habilis.forge.library.library import MANIFEST
 from habilis.tools.tool_names import check_name
 
 INDEX = 'tools.json'
 SIGNATURE = f'{INDEX}.sig'
-MAX_BYTES = 50_000_000
-"""Of the file, and of all that is in it."""
-
-MAX_ENTRY_BYTES = 1_000_000
-MAX_ENTRIES = 3002
-
+LIMITS = ZipLimits(bytes=50_000_000, entry_bytes=1_000_000, entries=3002)
 _FORMAT = 1
 _ENTRY = re.compile(r'(?P<name>[^\W\d]\w*)/(?P<file>(?:test_)?tool\.(?:py|js)|tool\.json)')
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)
@@ -62,8 +58,8 @@ class Archive:
     """Of the index, not yet checked; empty if the file is not signed."""
 
 
-def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | None = None) -> None:
-    """Write the file; it appears whole or not at all. `sign` makes the signature. Raises `ForgeError`."""
+def pack_archive(tools: Files, sign: Callable[[bytes], bytes] | None = None) -> bytes:
+    """The file as bytes. `sign` makes the signature."""
     entries = {f'{name}/{file}': data for name, files in tools.items() for file, data in files.items()}
     hashes = _Index(format=_FORMAT, files={name: _hash(data) for name, data in entries.items()})
     index = _INDEX.dump_json(hashes, indent=2) + b'\n'
@@ -72,10 +68,16 @@ def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | Non
     with zipfile.ZipFile(buffer, 'w', zipfile.ZIP_DEFLATED) as archive:
         for name, data in {**head, **entries}.items():
             archive.writestr(zipfile.ZipInfo(name, _SAME_TIME), data, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | None = None) -> None:
+    """Write the file; it appears whole or not at all. Raises `ForgeError`."""
+    packed = pack_archive(tools, sign)
     try:
         descriptor, work = tempfile.mkstemp(prefix=f'.{path.name}-', dir=path.parent)
         with os.fdopen(descriptor, 'wb') as file:
-            file.write(buffer.getvalue())
+            file.write(packed)
         os.replace(work, path)
     except OSError as error:
         msg = f'cannot write {path}: {error.strerror}'
@@ -84,53 +86,21 @@ def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | Non
 
 def read_archive(path: Path) -> Archive:
     """What is in the file. Raises `ForgeError` for anything suspicious."""
+
+    def check(name: str) -> None:
+        found = _ENTRY.fullmatch(name)
+        if found is None and name not in (INDEX, SIGNATURE):
+            raise _refused(path, f'unexpected entry {name!r}')
+        if found is not None:
+            check_name(found['name'])
+
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise _refused(path, f'it is larger than {MAX_BYTES // 1_000_000} MB')
-        with zipfile.ZipFile(path) as archive:
-            entries = _read_entries(path, archive)
-    except HabilisError:
-        raise
+        entries = read_zip(path, LIMITS, functools.partial(_refused, path), check)
     except OSError as error:
         msg = f'cannot read {path}: {error.strerror or error}'
         raise ForgeError(msg) from error
-    except Exception as error:  # a damaged zip file brings about errors of many kinds
-        raise _refused(path, f'it is not a readable zip file ({type(error).__name__}: {error})') from error
     index, signature = entries.pop(INDEX, b''), entries.pop(SIGNATURE, b'')
     return Archive(tools=_tools(path, index, entries), index=index, signature=signature)
-
-
-def _read_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, bytes]:
-    infos = archive.infolist()
-    if len(infos) > MAX_ENTRIES:
-        raise _refused(path, f'it has more than {MAX_ENTRIES} entries')
-    entries, total = dict[str, bytes](), 0
-    for info in infos:
-        _check_entry(path, info, entries)
-        with archive.open(info) as file:
-            data = file.read(MAX_ENTRY_BYTES + 1)  # what the entry says of its size may be a lie
-        total += len(data)
-        if len(data) > MAX_ENTRY_BYTES or total > MAX_BYTES:
-            raise _refused(path, f'{info.filename!r} is too large')
-        entries[info.filename] = data
-    return entries
-
-
-def _check_entry(path: Path, info: zipfile.ZipInfo, seen: Mapping[str, bytes]) -> None:
-    name = info.filename
-    found = _ENTRY.fullmatch(name)
-    if found is None and name not in (INDEX, SIGNATURE):
-        raise _refused(path, f'unexpected entry {name!r}')
-    if name in seen:
-        raise _refused(path, f'{name!r} is in it twice')
-    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise _refused(path, f'{name!r} is not a plain file')
-    if info.flag_bits & 0x1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise _refused(path, f'{name!r} is encrypted, or compressed in an unusual way')
-    if info.file_size > MAX_ENTRY_BYTES:
-        raise _refused(path, f'{name!r} is too large')
-    if found is not None:
-        check_name(found['name'])
 
 
 def _tools(path: Path, data: bytes, entries: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:

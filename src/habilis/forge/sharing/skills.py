@@ -1,96 +1,76 @@
-"""Exports a tool as an Agent Skill: a folder with `SKILL.md`, which many agents read, and the code as scripts."""
+"""A tool as an Agent Skill, which many agents read: its code as scripts, and all of it as a file to import again."""
 
-import json
-import re
-import shutil
-import tempfile
 from pathlib import Path
 
 from habilis.core.errors import ForgeError
+from habilis.core.regular_files import read_regular
 from habilis.forge.checks.verification import packages_of, used_tools
-from habilis.forge.contract import LIBRARY_MODULE, SOURCE_FILES, Candidate, Manifest
+from habilis.forge.contract import LIBRARY_MODULE, SOURCE_FILES, Candidate
 from habilis.forge.library.library import Library
+from habilis.forge.sharing.archives import pack_archive, read_archive
+from habilis.forge.sharing.transfer import collect
 from habilis.forge.source import read_source
+from habilis.tools.skills.skill import Skill, one_line, skill_name
+from habilis.tools.skills.writing import write_skill
 
-_MAX_NAME = 64
-_MAX_DESCRIPTION = 1024
-_MAX_COMPATIBILITY = 500
+ARCHIVE = 'assets/tools.zip'
 
 
 def export_skill(library: Library, name: str, parent: Path) -> Path:
-    """Write the skill into a new folder inside `parent`, named as the specification demands. Raises `ForgeError`."""
-    candidate, made = library.candidate(name), library.manifest(name)
-    target = parent / skill_name(name)
-    if target.exists():
-        msg = f'{target} exists already; delete it, or choose another folder'
+    """Write the skill of a tool into a new folder inside `parent`. Raises `ForgeError` or `SkillError`."""
+    candidate, version = library.candidate(name), library.manifest(name).version
+    source = read_source(candidate.name, candidate.code, candidate.language)
+    needs = 'Python 3.11 or newer' if candidate.language == 'python' else 'a JavaScript engine'
+    skill = Skill(
+        name=skill_name(name),
+        description=one_line(source.summary),
+        compatibility=f'Needs {", ".join([needs, *packages_of(candidate)])}',
+        metadata={'version': str(version)},
+        body=_body(candidate),
+        files={**_scripts(candidate), ARCHIVE: pack_archive(collect(library, [name]))},
+    )
+    return write_skill(skill, parent)
+
+
+def tool_archive(folder: Path) -> Path:
+    """The file in an exported skill that `import_tools` takes. A file is returned as it is. Raises `ForgeError`."""
+    if not folder.is_dir():
+        return folder
+    path = folder / ARCHIVE
+    if not path.is_file():
+        msg = f'{folder} is not a tool that was exported as a skill; use other skills with habilis run --skills'
         raise ForgeError(msg)
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix='.skill-', dir=parent))
-        work.chmod(0o755)
-        try:
-            _write(work, candidate, made)
-            work.rename(target)
-        except BaseException:
-            shutil.rmtree(work, ignore_errors=True)
-            raise
-    except OSError as error:
-        msg = f'cannot write {target}: {error.strerror}'
-        raise ForgeError(msg) from error
-    return target
+    tools = read_archive(path).tools
+    for code in (file for file, _ in SOURCE_FILES.values() if (folder / 'scripts' / file).exists()):
+        script = read_regular(folder / 'scripts' / code)
+        if all(files.get(code) != script for files in tools.values()):
+            msg = f'scripts/{code} in {folder} was edited after the export; add it with habilis tools add or edit'
+            raise ForgeError(msg)
+    return path
 
 
-def skill_name(name: str) -> str:
-    """The name of the skill of a tool: `percent-of`. Raises `ForgeError` if there is none."""
-    made = re.sub('[^a-z0-9]+', '-', name.lower())[:_MAX_NAME].strip('-')
-    if not made:
-        msg = f'{name} has no letter from a to z, which the name of a skill needs'
-        raise ForgeError(msg)
-    return made
-
-
-def _write(folder: Path, candidate: Candidate, made: Manifest) -> None:
-    scripts = folder / 'scripts'
-    scripts.mkdir()
-    (folder / 'SKILL.md').write_text(_page(candidate, made), encoding='utf-8')
+def _scripts(candidate: Candidate) -> dict[str, bytes]:
     code, tests = SOURCE_FILES[candidate.language]
-    (scripts / code).write_text(candidate.code, encoding='utf-8')
-    (scripts / tests).write_text(candidate.tests, encoding='utf-8')
+    texts = {code: candidate.code, tests: candidate.tests}
     used = used_tools(candidate)
     if used and candidate.language == 'javascript':
         msg = f'{candidate.name} uses other tools, which a skill in JavaScript cannot; export it to a .zip file'
         raise ForgeError(msg)
     if used:
-        library = scripts / LIBRARY_MODULE
-        library.mkdir()
-        for tool in used:
-            (library / f'{tool.name}.py').write_text(tool.code, encoding='utf-8')
+        texts |= {f'{LIBRARY_MODULE}/{tool.name}.py': tool.code for tool in used}
         imports = [f'from {LIBRARY_MODULE}.{tool.name} import {tool.name} as {tool.name}\n' for tool in used]
-        (library / '__init__.py').write_text(''.join(imports), encoding='utf-8')
+        texts[f'{LIBRARY_MODULE}/__init__.py'] = ''.join(imports)
+    return {f'scripts/{path}': text.encode() for path, text in texts.items()}
 
 
-def _page(candidate: Candidate, made: Manifest) -> str:
+def _body(candidate: Candidate) -> str:
     source = read_source(candidate.name, candidate.code, candidate.language)
     code, tests = SOURCE_FILES[candidate.language]
     if candidate.language == 'python':
-        needs, load = 'Python 3.11 or newer', f'from tool import {candidate.name}'
-        how = f'; run them with `python -m pytest scripts/{tests}`'
+        load, how = f'from tool import {candidate.name}', f'; run them with `python -m pytest scripts/{tests}`'
     else:
-        needs, load, how = 'a JavaScript engine', f"import {{ {candidate.name} }} from './{code}';", ''
-    needs = ', '.join([needs, *packages_of(candidate)])
-    head = {
-        'name': skill_name(candidate.name),
-        'description': _one_line(source.summary)[:_MAX_DESCRIPTION],
-        'compatibility': f'Needs {needs}'[:_MAX_COMPATIBILITY],
-    }
-    lines = [f'{key}: {json.dumps(value, ensure_ascii=False)}' for key, value in head.items()]
-    return f"""---
-{chr(10).join(lines)}
-metadata:
-  version: "{made.version}"
----
-
-# {candidate.name}
+        load, how = f"import {{ {candidate.name} }} from './{code}';", ''
+    return f"""# {candidate.name}
 
 {source.documentation}
 
@@ -108,8 +88,3 @@ Call it from the folder `scripts`:
 
 Its tests are in `scripts/{tests}`{how}.
 """
-
-
-def _one_line(text: str) -> str:
-    line = ' '.join(''.join(one if one.isprintable() else ' ' for one in text).split())
-    return re.sub('-{3,}', '–', line)  # some readers end the head of the page at `---`, wherever it is

@@ -40,6 +40,13 @@ def export_tools(library: Library, names: Sequence[str], path: Path, *, key: Pat
 
     `key` is the file of an SSH key to sign it with.
     """
+    tools = collect(library, names)
+    write_archive(tools, path, None if key is None else partial(sign, key=key))
+    return list(tools)
+
+
+def collect(library: Library, names: Sequence[str]) -> dict[str, dict[str, bytes]]:
+    """The files of the current versions of tools, with all that they use. Raises `ForgeError`."""
     chosen: dict[str, int] = {}
 
     def add(name: str, version: int) -> None:
@@ -55,9 +62,7 @@ def export_tools(library: Library, names: Sequence[str], path: Path, *, key: Pat
     if edited := [name for name, version in chosen.items() if library.is_edited(name, version)]:
         msg = f'{edited[0]} was edited by hand: run `habilis tools doctor --fix`, which tests the edits first'
         raise ForgeError(msg)
-    tools = {name: _files(library, name, version) for name, version in chosen.items()}
-    write_archive(tools, path, None if key is None else partial(sign, key=key))
-    return list(chosen)
+    return {name: _files(library, name, version) for name, version in chosen.items()}
 
 
 def _files(library: Library, name: str, version: int) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ _SHELLS = (
 )
 _EDITORS = ('.vscode', '.idea', '.vimrc', '.exrc', '.nvimrc', '.emacs', '.emacs.d', '.dir-locals.el')
 _TOOLS = ('.gitconfig', '.gitmodules', '.githooks', '.husky', '.ripgreprc')
-_AGENTS = ('.mcp.json', '.claude', '.cursor', '.habilis', 'habilis.toml')
+_AGENTS = ('.mcp.json', '.agents', '.claude', '.cursor', '.habilis', '.skills', 'habilis.toml')
 START_FILES = frozenset({*_SHELLS, *_EDITORS, *_TOOLS, *_AGENTS})
 """Files, and folders with all that is in them, at any depth."""
 

@@ -1,0 +1,1 @@
+"""`habilis skills`: list, show, add, check, make and export Agent Skills."""

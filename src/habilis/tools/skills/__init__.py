@@ -1,0 +1,1 @@
+"""Agent Skills: know-how as folders with `SKILL.md`."""

@@ -1,0 +1,2 @@
+def amount_of(text: str) -> float:
+    return float(text.replace('.', '').replace(',', '.'))
