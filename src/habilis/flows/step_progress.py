@@ -1,11 +1,10 @@
-"""Print the steps of a flow as they finish."""
+"""Follow a flow: its steps as they finish."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from habilis.agent.hooks.sanitize import one_line
-from habilis.cli.streams import say
 from habilis.core.errors import JournalError
 from habilis.journal import Record
 from habilis.journal.stores.urls import open_store
@@ -14,8 +13,8 @@ POLL_SECONDS = 0.3
 
 
 @contextlib.asynccontextmanager
-async def print_steps(journal: str | None, run: str) -> AsyncGenerator[None]:
-    """Inside this context, print each top-level step of the run when it finishes."""
+async def steps_said(journal: str | None, run: str, say: Callable[[str], None]) -> AsyncGenerator[None]:
+    """Inside this context, say each top-level step of the run when it finishes."""
     store = open_store(journal)
     last = 0
 
