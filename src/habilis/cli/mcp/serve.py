@@ -39,7 +39,7 @@ Examples:
 
 Apps = Annotated[
     list[str] | None,
-    typer.Argument(metavar='[MODULE:NAME]...', help='Agents, flows and workflows of your program.', show_default=False),
+    typer.Argument(metavar='MODULE:NAME', help='Agents, flows and workflows of your program.', show_default=False),
 ]
 Shared = Annotated[
     str | None,
