@@ -58,7 +58,7 @@ class McpServer(Server[None]):
     def __init__(self, settings: McpSettings, apps: 'Sequence[App]' = ()) -> None:
         self._settings = settings
         self._given = apps
-        self._registry = SandboxRegistry(settings.service)
+        self.registry = SandboxRegistry(settings.service)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watcher: asyncio.Task[None] | None = None
         self._connections: WeakSet[Connection] = WeakSet()
@@ -83,7 +83,7 @@ class McpServer(Server[None]):
     def _catalog(self) -> 'Catalog':
         from habilis.server.mcp.catalog import Catalog  # imports the agent: after the first answer
 
-        return Catalog(self._settings, self._registry, self._given)
+        return Catalog(self._settings, self.registry, self._given)
 
     @functools.cached_property
     def _history(self) -> 'RunHistory':
@@ -100,7 +100,7 @@ class McpServer(Server[None]):
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _server: object) -> AsyncGenerator[None]:
-        sweeper = asyncio.create_task(self._registry.sweep())
+        sweeper = asyncio.create_task(self.registry.sweep())
         try:
             yield
         finally:
