@@ -37,7 +37,7 @@ def resume_flow(
     settings = read_settings(lambda: load_settings(None, journal=journal, user=user))
 
     async def work() -> object:
-        async with contextlib.nullcontext() if quiet else steps_said(settings.journal, run, say):
+        async with contextlib.nullcontext() if quiet else steps_said(settings.journal, run, say, resumed=True):
             return await flow.resume(run, journal=settings.journal, user=settings.user, on_change=on_change)
 
     try:
