@@ -109,7 +109,7 @@ async def test_cancelling_a_call_stops_its_cell(served: Served) -> None:
         assert await run(client, 'x = 1') == 'The code ran without an error and printed nothing.'
         started = asyncio.Event()
 
-        async def hear(_done: float, _total: float | None, message: str | None) -> None:
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
             if message == 'started':
                 started.set()
 

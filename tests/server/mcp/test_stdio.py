@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,13 @@ class Process:
         assert self.ask(HELLO)['result']['serverInfo']['name'] == 'habilis'
         self.send({'jsonrpc': '2.0', 'method': 'notifications/initialized'})
 
-    def send(self, message: dict[str, object]) -> None:
+    def send(self, message: Mapping[str, object]) -> None:
         """Write a line."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(message).encode() + b'\n')
         self.process.stdin.flush()
 
-    def ask(self, message: dict[str, object]) -> Any:
+    def ask(self, message: Mapping[str, object]) -> Any:
         """The next line, which must be one of the protocol."""
         self.send(message)
         assert self.process.stdout is not None

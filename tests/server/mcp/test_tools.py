@@ -3,13 +3,14 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from mcp.client.client import Client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from mcp_types import ToolListChangedNotification
+from mcp_types import TextResourceContents, ToolListChangedNotification
 
 from habilis import Agent, ScriptedModel, Workflow, flow, step, tool
 from habilis.core.errors import SettingsError
@@ -56,7 +57,7 @@ async def test_an_agent_is_a_tool_that_reports_its_steps(journal: str) -> None:
     agent = Agent(ScriptedModel([code('print(n)'), code('final_answer({"double": n * 2})')]), name='doubler')
     heard: list[str | None] = []
 
-    async def hear(_done: float, _total: float | None, message: str | None) -> None:
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append(message)
 
     async with agent, Client(McpServer(McpSettings(), [agent])) as client:
@@ -100,7 +101,7 @@ async def test_a_flow_is_a_tool_with_its_own_parameters_and_progress_and_can_be_
             await asyncio.Event().wait()
         return result
 
-    async def hear(_done: float, _total: float | None, message: str | None) -> None:
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
         if message == 'add#1 done':
             step_done.set()
 
@@ -169,6 +170,13 @@ async def test_tools_of_the_library_are_found_and_called_and_a_new_one_is_announ
         assert 'triple' in names((await client.list_tools()).tools)
 
 
+async def read_json(client: Client, uri: str) -> Any:
+    """A resource that is JSON."""
+    [content] = (await client.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    return json.loads(content.text)
+
+
 async def test_recorded_runs_are_resources(journal: str) -> None:
     async with Agent(ScriptedModel([code('final_answer(42)')])) as agent:
         result = await agent.run('What is 6 * 7?', run_id='run/one')
@@ -181,7 +189,7 @@ async def test_recorded_runs_are_resources(journal: str) -> None:
         ]
         [template] = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == 'habilis://runs/{id}'
-        [runs, one] = [json.loads((await client.read_resource(each.uri)).contents[0].text) for each in listed]
+        [runs, one] = [await read_json(client, each.uri) for each in listed]
         assert [(run['run'], run['status']) for run in runs] == [('run/one', 'done')]
         assert one['agents'][0]['steps'][0]['code'] == 'final_answer(42)'
         with pytest.raises(MCPError, match='Resource not found'):

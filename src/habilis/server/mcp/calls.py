@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from habilis.core.codec import Json
-from habilis.core.narrowing import is_mapping
 from habilis.sandbox.contract import Display
 from habilis.tools.tool import AnyTool
 
@@ -26,7 +25,7 @@ class McpCall:
     say: Callable[[str], None]
     """Report how far the call is, in words."""
 
-    at_end: Callable[[Close], None]
+    at_end: Callable[[Close], object]
     """Have something closed when the session of the client ends."""
 
 
@@ -61,4 +60,4 @@ def answer_of_value(value: object) -> McpAnswer:
 
     plain: Json = to_jsonable_python(value, fallback=repr, bytes_mode='base64', inf_nan_mode='strings')
     text = value if isinstance(value, str) else json.dumps(plain, ensure_ascii=False)
-    return McpAnswer(text=text, data={**plain} if is_mapping(plain) else {'result': plain})
+    return McpAnswer(text=text, data=plain if isinstance(plain, dict) else {'result': plain})

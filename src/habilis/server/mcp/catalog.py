@@ -24,16 +24,16 @@ class Catalog:
                 raise SettingsError(msg)
             self._apps[made.tool.name] = made
 
-    def listed(self, *, has_session: bool) -> list[McpTool]:
+    def listed(self, *, takes_session: bool) -> list[McpTool]:
         """The tools that clients show to their models."""
-        own = {NAME: self._python.tool(has_session=has_session), **self._apps}
+        own = {NAME: self._python.tool(takes_session=takes_session), **self._apps}
         library = [] if self._library is None else self._library.listed()
         return [*own.values(), *(one for one in library if one.tool.name not in own)]
 
-    def find(self, name: str, *, has_session: bool) -> McpTool | None:
+    def find(self, name: str, *, takes_session: bool) -> McpTool | None:
         """The tool of this name, listed or not."""
         if name == NAME:
-            return self._python.tool(has_session=has_session)
+            return self._python.tool(takes_session=takes_session)
         return self._apps.get(name) or (None if self._library is None else self._library.find(name))
 
     def names(self) -> list[str]:

@@ -18,15 +18,14 @@ from habilis.server.registry import SandboxRegistry
 from habilis.server.settings import LOCAL
 
 try:
-    import anyio
-    import mcp_types as types
+    from mcp import types
     from mcp.server.connection import Connection
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import NotificationOptions, Server
     from mcp.server.models import InitializationOptions
     from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
     from mcp.shared.exceptions import MCPError
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+    from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 except ImportError as error:
     msg = 'the MCP SDK is missing: pip install "habilis[mcp]"'
     raise ImportError(msg) from error
@@ -104,9 +103,10 @@ class McpServer(Server[None]):
         try:
             yield
         finally:
-            with anyio.CancelScope(shield=True):
-                await _cancel(self._tasks)
-                await _cancel({sweeper})
+            from habilis.flows.tasks import uncancelled
+
+            await uncancelled(_cancel(self._tasks))
+            await uncancelled(_cancel({sweeper}))
 
     # Tools ------------------------------------------------------------------------------------------------------------
 
@@ -115,11 +115,11 @@ class McpServer(Server[None]):
             self._connections.add(_connection(ctx))
             if self._watcher is None:
                 self._watcher = self._start(self._watch_library())
-        listed = await asyncio.to_thread(self._catalog.listed, has_session=_has_session(ctx))
+        listed = await asyncio.to_thread(self._catalog.listed, takes_session=not _has_session(ctx))
         return types.ListToolsResult(tools=[_definition(one) for one in listed])
 
     async def _call_tool(self, ctx: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        found = await asyncio.to_thread(self._catalog.find, params.name, has_session=_has_session(ctx))
+        found = await asyncio.to_thread(self._catalog.find, params.name, takes_session=ctx.request is not None)
         if found is None:
             raise MCPError(types.INVALID_PARAMS, f'Unknown tool: {params.name[:100]}')
         status = _Status()

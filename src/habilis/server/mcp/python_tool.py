@@ -16,6 +16,7 @@ from habilis.server.sandbox_host import HostedSandbox
 from habilis.tools.tool import AnyTool, Tool
 
 NAME = 'python'
+NEW = 'new'
 MAX_CODE = 1_000_000
 """Characters of one cell."""
 
@@ -26,7 +27,7 @@ _NEW_SESSION = 'The sandbox of this session was closed, because it was not used 
 
 
 class PythonTool:
-    """Runs cells. A client without sessions gets an id with the first answer, and passes it on as `session`."""
+    """Runs cells. Over HTTP a client may get an id with the first answer, and pass it on as `session`."""
 
     def __init__(self, settings: McpSettings, registry: SandboxRegistry) -> None:
         self._settings = settings
@@ -34,23 +35,23 @@ class PythonTool:
         self._sandboxes: dict[str, str] = {}  # by session
         self._starting: dict[str, asyncio.Lock] = {}
 
-    def tool(self, *, has_session: bool) -> McpTool:
-        """The tool, for clients with sessions or without."""
+    def tool(self, *, takes_session: bool) -> McpTool:
+        """The tool, with a parameter for the id of a session or without."""
         given = self._settings.sandbox
         changes_files = bool(given.get('workspace')) and not given.get('read_only')
         return McpTool(
-            tool=self._describe(has_session=has_session),
+            tool=self._describe(takes_session=takes_session),
             answer=self._answer,
             is_read_only=not changes_files and not given.get('network'),
             is_open=bool(given.get('network')),
         )
 
-    def _describe(self, *, has_session: bool) -> AnyTool:
+    def _describe(self, *, takes_session: bool) -> AnyTool:
         async def in_session(code: str) -> None: ...
 
         async def with_id(code: str, session: str | None = None) -> None: ...
 
-        made = Tool[..., object](in_session if has_session else with_id, name=NAME)
+        made = Tool[..., object](with_id if takes_session else in_session, name=NAME)
         given = self._settings.sandbox
         limits = given.get('limits') or Limits()
         packages = [str(package) for package in given.get('packages') or ()]
@@ -59,9 +60,9 @@ class PythonTool:
             [
                 'Run Python in a sandbox.',
                 'You get what it prints, the value of the last expression, errors and pictures.',
-                'Variables, functions and imports stay for the next call.'
-                if has_session
-                else 'To keep variables, functions and imports, pass the `session` that the first answer names.',
+                'To keep variables, functions and imports, pass the `session` that the first answer names.'
+                if takes_session
+                else 'Variables, functions and imports stay for the next call.',
                 f'Code may {rights} the files of the folder /workspace, its current folder.'
                 if given.get('workspace')
                 else 'No files of the user are there.',
@@ -81,7 +82,7 @@ class PythonTool:
             name, sandbox, note = await self._find(call, wanted)
         except TooMany as error:
             raise ToolCallError(str(error)) from None
-        if call.session is None:
+        if call.session is None or wanted is not None:
             note = f'session: {name}'
 
         def show(_stream: object, text: str) -> None:
@@ -92,9 +93,12 @@ class PythonTool:
         return await _describe(cell, sandbox, note)
 
     async def _find(self, call: McpCall, wanted: str | None) -> tuple[str, Sandbox, str]:
-        """The sandbox of a session, with its id and a note for the client; a new one for a new session."""
-        if call.session is None:
-            if wanted is None:
+        """The sandbox of a session, with its id and a note for the client; a new one for a new session.
+
+        A session that is asked for by its id, or with `new`, does not end with the connection of the client.
+        """
+        if call.session is None or wanted is not None:
+            if wanted in {None, NEW}:
                 return *await self._start(call), ''
             if (found := self._hosted(call, wanted)) is None:
                 idle = self._settings.service.idle_seconds
