@@ -98,7 +98,7 @@ class PythonTool:
         A session that is asked for by its id, or with `new`, does not end with the connection of the client.
         """
         if call.session is None or wanted is not None:
-            if wanted in {None, NEW}:
+            if wanted is None or wanted == NEW:
                 return *await self._start(call), ''
             if (found := self._hosted(call, wanted)) is None:
                 idle = self._settings.service.idle_seconds
