@@ -15,10 +15,8 @@ from habilis.sandbox.process.bubblewrap import find_bubblewrap, why_unusable
 
 INSTALLATION = {
     'namespaces': 'namespaces, which are refused here: in a container, use --security-opt seccomp=unconfined',
-    'conformance': 'the conformance suite of MCP: npm install -g @modelcontextprotocol/conformance (Node 22)',
     'curl': 'curl: apt-get install curl',
     'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
-    'mcp-inspector': "MCP's inspector: npm install -g @modelcontextprotocol/inspector",
     'git': 'git: apt-get install git',
     'postgres': 'a PostgreSQL server: apt-get install postgresql',
     'redis-server': 'a Redis server: apt-get install redis-server',

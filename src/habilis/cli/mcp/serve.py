@@ -121,11 +121,12 @@ def _load(name: str) -> 'App':
 def _journal(settings: 'Settings') -> 'Callable[[], Store] | None':
     from habilis.journal.stores.urls import OFF
 
-    if settings.journal == OFF:
-        return None
-    from habilis.cli.runs.journal import open_journal
+    def open_now() -> 'Store':
+        from habilis.cli.runs.journal import open_journal  # imports the agent: after the first answer
 
-    return lambda: open_journal(settings, create=False)
+        return open_journal(settings, create=False)
+
+    return None if settings.journal == OFF else open_now
 
 
 def _serve(wire: 'Wire | None', apps: 'Sequence[App]', settings: 'McpSettings') -> None:

@@ -103,10 +103,11 @@ class McpServer(Server[None]):
         try:
             yield
         finally:
-            from habilis.flows.tasks import uncancelled
+            sweeper.cancel()
+            if self._tasks or self.registry.count:
+                from habilis.flows.tasks import uncancelled  # the SDK may cancel this task again and again
 
-            await uncancelled(_cancel(self._tasks))
-            await uncancelled(_cancel({sweeper}))
+                await uncancelled(_end({*self._tasks, sweeper}))
 
     # Tools ------------------------------------------------------------------------------------------------------------
 
@@ -264,7 +265,7 @@ def _bytes(data: str | bytes) -> bytes:
     return data.encode() if isinstance(data, str) else data
 
 
-async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
+async def _end(tasks: set[asyncio.Task[Any]]) -> None:
     """Cancel tasks, and wait for their cleanup."""
     for task in tasks:
         task.cancel()

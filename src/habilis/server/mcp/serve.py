@@ -65,8 +65,8 @@ async def serve_http(server: 'Server', listening: 'socket', apps: 'Sequence[App]
 
 
 async def _close(apps: 'Sequence[App]') -> None:
-    from habilis.agent.agent import Agent
-
     for app in apps:
+        from habilis.agent.agent import Agent  # imported by the program whose agents these are
+
         if isinstance(app, Agent):
             await app.close()
