@@ -2,9 +2,13 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import Generator
 
+import uvicorn
+
+from habilis.server.app import make_app
 from habilis.server.serve import listen, make_server
 from habilis.server.settings import ServiceSettings
 
@@ -13,8 +17,13 @@ from habilis.server.settings import ServiceSettings
 def running(settings: ServiceSettings | None = None) -> Generator[str]:
     """The address of a service, which stops in the end."""
     settings = settings or ServiceSettings(port=0)
-    server = make_server(settings)
-    listening = listen(settings)
+    with serving(make_server(make_app(settings), settings), listen(settings)) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def serving(server: uvicorn.Server, listening: socket.socket) -> Generator[str]:
+    """The address of a server, which stops in the end."""
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
     thread.start()
     try:

@@ -23,6 +23,7 @@ COMMANDS = {
     'models': ('habilis.cli.models', 'Show which model is used; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Check the installation and test the sandbox.'),
     'sandbox': ('habilis.cli.sandbox.command', 'Run Python in a sandbox: a file or an interactive prompt.'),
+    'mcp': ('habilis.cli.mcp.command', 'Serve Python, agents, flows and tools to MCP clients.'),
     'serve': ('habilis.cli.serve', 'Serve sandboxes to other programs and machines.'),
 }
 """Name of a subcommand: the module that defines its `app`, and its line in the help."""

@@ -98,7 +98,7 @@ def sandboxes(
     except (HabilisError, ImportError, TypeError) as error:
         say(str(error))
         raise typer.Exit(2) from None
-    _announce(settings, listening.getsockname()[1])
+    _announce(settings, address(settings, listening))
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.serve([listening]))
 
@@ -106,12 +106,14 @@ def sandboxes(
 def _listen(settings: 'ServiceSettings') -> 'tuple[Server, socket]':
     """The server, and the socket it is to serve. The backends it needs are there."""
     from habilis.sandbox import backends
-    from habilis.server.serve import listen, make_server
+    from habilis.server.serve import listen, make_server  # says what is missing
 
     backend = backends.backend(settings.backend, **settings.backend_settings)
     if settings.e2b and not getattr(backend, 'has_processes', False):
         backends.backend('process')
-    server = make_server(settings)
+    from habilis.server.app import make_app
+
+    server = make_server(make_app(settings), settings)
     try:
         return server, listen(settings)
     except OSError as error:
@@ -119,8 +121,12 @@ def _listen(settings: 'ServiceSettings') -> 'tuple[Server, socket]':
         raise typer.Exit(2) from None
 
 
-def _announce(settings: 'ServiceSettings', port: int) -> None:
-    address = f'{f"[{settings.host}]" if ":" in settings.host else settings.host}:{port}'
-    say(f'Serving {settings.backend} sandboxes on http://{address} (API: http://{address}/docs). Stop with Ctrl-C.')
+def address(settings: 'ServiceSettings', listening: 'socket') -> str:
+    """Host and port, as in a URL."""
+    return f'{f"[{settings.host}]" if ":" in settings.host else settings.host}:{listening.getsockname()[1]}'
+
+
+def _announce(settings: 'ServiceSettings', place: str) -> None:
+    say(f'Serving {settings.backend} sandboxes on http://{place} (API: http://{place}/docs). Stop with Ctrl-C.')
     if settings.e2b:
-        say(f"For E2B's SDK: E2B_API_URL=http://{address} E2B_SANDBOX_URL=http://{address} E2B_API_KEY=KEY")
+        say(f"For E2B's SDK: E2B_API_URL=http://{place} E2B_SANDBOX_URL=http://{place} E2B_API_KEY=KEY")

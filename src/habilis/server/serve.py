@@ -10,10 +10,9 @@ from habilis.server.settings import ServiceSettings
 
 try:
     import uvicorn
+    from starlette.types import ASGIApp
     from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-
-    from habilis.server.app import make_app
 except ImportError as error:
     msg = 'the server is missing: pip install "habilis[server]"'
     raise ImportError(msg) from error
@@ -21,11 +20,11 @@ except ImportError as error:
 _BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 
 
-def make_server(settings: ServiceSettings) -> uvicorn.Server:
+def make_server(app: ASGIApp, settings: ServiceSettings) -> uvicorn.Server:
     """A server that can be started with `serve` and stopped with `should_exit`."""
     connections = Connections(settings)
     config = uvicorn.Config(
-        make_app(settings),
+        app,
         host=settings.host,
         port=settings.port,
         http=_http_protocol(connections),

@@ -8,13 +8,13 @@ from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.run import report
 from habilis.cli.runs.app_loader import AnyFlow
-from habilis.cli.runs.flow_progress import print_steps
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.core.errors import HabilisError
 from habilis.core.integers import error_text
 from habilis.core.settings import load_settings
 from habilis.flows.contract import FlowPaused
+from habilis.flows.step_progress import steps_said
 from habilis.journal import OnChange
 
 
@@ -37,7 +37,7 @@ def resume_flow(
     settings = read_settings(lambda: load_settings(None, journal=journal, user=user))
 
     async def work() -> object:
-        async with contextlib.nullcontext() if quiet else print_steps(settings.journal, run):
+        async with contextlib.nullcontext() if quiet else steps_said(settings.journal, run, say, resumed=True):
             return await flow.resume(run, journal=settings.journal, user=settings.user, on_change=on_change)
 
     try:

@@ -2,22 +2,19 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 
-from habilis.agent.durable.audit import call_as_json
-from habilis.agent.durable.trajectory import RecordedStep, Trajectory, read_trajectories
-from habilis.agent.hooks.questions import is_question
+from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.cli.printing import COLOURS, Page, format_time
-from habilis.cli.run.report import answer_text, count_steps
+from habilis.cli.run.report import count_steps
 from habilis.cli.runs.journal import JournalAccess, in_journal, report_damage
-from habilis.cli.runs.pending import Question, answer_lines, app_option
+from habilis.cli.runs.pending import answer_lines, app_option
 from habilis.cli.runs.run_tree import RunTree
 from habilis.cli.value_text import value_text
 from habilis.core.codec import Json, dump
 from habilis.core.errors import JournalError, NotDurable
-from habilis.flows.contract import StepStatus
+from habilis.flows.run_json import run_as_json, turn_as_json
 from habilis.flows.status import read_steps
 from habilis.journal.questions import open_questions
 from habilis.journal.runs import RunView, TolerantStore
@@ -30,15 +27,14 @@ async def show_run(access: JournalAccess, run: str, step: str | None, *, as_json
     """Print a run, or one step of it."""
     reading = await access.read(run)
     agents = await read_trajectories(reading)
-    readable = TolerantStore(access.store)
-    questions = await open_questions(readable, reading.run, user=access.user)
-    steps = await read_steps(readable, reading.info)
     if step is not None:
         await _show_step(access, reading, agents, step, as_json=as_json)
     elif as_json:
-        print(json.dumps(_to_json(reading, agents, steps if reading.info.kind == 'flow' else (), questions)))
+        print(json.dumps(await run_as_json(reading)))
     else:
-        page = Page()
+        page, readable = Page(), TolerantStore(access.store)
+        questions = await open_questions(readable, reading.run, user=access.user)
+        steps = await read_steps(readable, reading.info)
         _show_head(page, reading, agents)
         tree = RunTree(page, reading, agents, steps)
         await tree.show()
@@ -99,7 +95,7 @@ async def _show_step(
         msg = f'{reading.run} has no step {step}; {known}'
         raise JournalError(msg)
     if turns:
-        print(json.dumps(_turn_to_json(turns[0])))
+        print(json.dumps(turn_as_json(turns[0])))
         return
     records = [record for record in (entry.opened, entry.started, entry.asked, entry.answered, entry.end) if record]
     values = [(each.kind, await reading.value_or_none(each)) for each in records]
@@ -116,52 +112,3 @@ def _readable(value: Json) -> str:
         return value_text(plain_value(value))
     except NotDurable:
         return dump(value)
-
-
-# As JSON --------------------------------------------------------------------------------------------------------------
-
-
-def _to_json(
-    reading: RunView, agents: Sequence[Trajectory], steps: Sequence[StepStatus], questions: Sequence[Question]
-) -> dict[str, Json]:
-    info: dict[str, Json] = asdict(reading.info)
-    agents_json: list[Json] = [
-        {
-            'path': trajectory.path,
-            'task': trajectory.inputs.task,
-            'model': trajectory.inputs.model,
-            'steps': [_turn_to_json(turn) for turn in trajectory.turns],
-            'usage': asdict(trajectory.usage),
-            'answer': None if trajectory.result is None else answer_text(trajectory.result.output),
-        }
-        for trajectory in agents
-    ]
-    return {
-        **info,
-        'status': reading.state,
-        'agents': agents_json,
-        'steps': [asdict(step) for step in steps],
-        'question': reading.ended.get('question') if reading.state == 'waiting' else None,
-        'questions': [{'path': path, 'request': request} for path, request in questions],
-        'score': reading.score,
-        'damage': [str(error) for error in reading.damage],
-    }
-
-
-def _turn_to_json(turn: RecordedStep) -> dict[str, Json]:
-    cell = turn.cells[-1].cell if turn.cells else None
-    error = cell.error if cell else None
-    return {
-        'step': turn.number,
-        'path': turn.path,
-        'at': turn.at,
-        'messages': list(turn.user_messages),
-        'reply': turn.reply.text if turn.reply is not None else None,
-        'code': turn.code,
-        'stdout': ''.join(each.cell.stdout for each in turn.cells),
-        'value': cell.text if cell else None,
-        'observation': turn.observation,
-        'error': turn.error or (None if error is None or is_question(error.message) else str(error)),
-        'calls': [call_as_json(call) for call in turn.calls],
-        'seconds': turn.seconds,
-    }

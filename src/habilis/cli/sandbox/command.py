@@ -94,9 +94,9 @@ def run(
     json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
 ) -> None:
     """Run a file in a new sandbox. Prints its output, then the value of its last expression or its error."""
-    settings = _settings(seconds, memory_mb, workspace, read_only, packages, env, network)
+    settings = sandbox_settings(seconds, memory_mb, workspace, read_only, packages, env, network)
     backend = backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak)
-    choice = _choice(sandbox, settings, backend)
+    choice = sandbox_choice(sandbox, settings, backend)
     from habilis.cli.sandbox.run import SourceError, run_file
 
     try:
@@ -122,15 +122,15 @@ def repl(
     allow_weak: backend_options.AllowWeak = False,
 ) -> None:
     """Start an interactive prompt in a sandbox. Variables persist; top-level `await` works."""
-    settings = _settings(seconds, memory_mb, workspace, read_only, packages, env, network)
+    settings = sandbox_settings(seconds, memory_mb, workspace, read_only, packages, env, network)
     backend = backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak)
-    choice = _choice(sandbox, settings, backend)
+    choice = sandbox_choice(sandbox, settings, backend)
     from habilis.cli.sandbox.repl import interact
 
     raise typer.Exit(interact(choice))
 
 
-def _choice(name: str, settings: 'SandboxSettings', backend: backend_options.BackendOptions) -> 'SandboxChoice':
+def sandbox_choice(name: str, settings: 'SandboxSettings', backend: backend_options.BackendOptions) -> 'SandboxChoice':
     """The backend with its own settings. An option of another backend is a usage error."""
     from habilis.cli.sandbox.terminal import SandboxChoice
     from habilis.cli.settings import usage_errors
@@ -144,7 +144,7 @@ def _choice(name: str, settings: 'SandboxSettings', backend: backend_options.Bac
         return SandboxChoice(name, {**settings, **backend.settings_for(name)})
 
 
-def _settings(
+def sandbox_settings(
     seconds: float | None,
     memory_mb: int | None,
     workspace: str | None,

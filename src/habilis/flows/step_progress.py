@@ -1,22 +1,24 @@
-"""Print the steps of a flow as they finish."""
+"""Follow a flow: its steps as they finish."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from habilis.agent.hooks.sanitize import one_line
-from habilis.cli.streams import say
 from habilis.core.errors import JournalError
+from habilis.flows.stores import store_handle
 from habilis.journal import Record
-from habilis.journal.stores.urls import open_store
 
 POLL_SECONDS = 0.3
 
 
 @contextlib.asynccontextmanager
-async def print_steps(journal: str | None, run: str) -> AsyncGenerator[None]:
-    """Inside this context, print each top-level step of the run when it finishes."""
-    store = open_store(journal)
+async def steps_said(
+    journal: str | None, run: str, say: Callable[[str], None], *, resumed: bool = False
+) -> AsyncGenerator[None]:
+    """Inside this context, say each top-level step of the run when it finishes; of a resumed run, only new ones."""
+    handle = await store_handle(journal)
+    store = handle.store
     last = 0
 
     async def poll(*, silent: bool = False) -> None:
@@ -32,7 +34,8 @@ async def print_steps(journal: str | None, run: str) -> AsyncGenerator[None]:
             await asyncio.sleep(POLL_SECONDS)
             await poll()
 
-    await poll(silent=True)
+    if resumed:
+        await poll(silent=True)
     watching = asyncio.create_task(watch())
     try:
         yield
@@ -40,7 +43,7 @@ async def print_steps(journal: str | None, run: str) -> AsyncGenerator[None]:
         watching.cancel()
         await asyncio.wait([watching])
         await poll()
-        await store.close()
+        await handle.close()
 
 
 def _line(record: Record) -> str:
