@@ -32,6 +32,23 @@ PYTHON = Function(
 )
 """The function that carries code, for models that call functions."""
 
+CALL_TOOL = Function(
+    name='call_tool',
+    description='Call a tool that search_tools has found.',
+    parameters={
+        'type': 'object',
+        'properties': {'name': {'type': 'string'}, 'arguments': {'type': 'object'}},
+        'required': ['name', 'arguments'],
+    },
+)
+"""The function that carries a call of a tool that the request does not describe."""
+
+
+def first_use_message(stubs: Sequence[str]) -> str:
+    """The tools that code called without having been shown them."""
+    listed = '\n\n'.join(stubs)
+    return f'Tools that were called for the first time:\n```python\n{listed}\n```' if stubs else ''
+
 
 @cache
 def prompt_file(name: str) -> str:
@@ -50,6 +67,9 @@ class PromptParts:
     stubs: str = ''
     model_tools: Sequence[Function] = ()
     """Named here only where the model has no function calls of its own."""
+
+    more_toolsets: Sequence[str] = ()
+    """Toolsets whose tools are found by a search, a line each."""
 
     output: str | None = None
     """The type the answer must have, in words."""
@@ -96,6 +116,9 @@ def system_prompt(parts: PromptParts) -> str:
     if parts.model_tools and not parts.functions:
         instead = ' instead of writing code' if parts.python else ''
         sections.append(f'Functions you may call{instead}{_written_calls(parts.model_tools)}')
+    if parts.more_toolsets:
+        listed = '\n'.join(parts.more_toolsets)
+        sections.append(f'{parts.text("more_tools" if parts.python else "more_functions")}\n{listed}')
     if parts.output is not None:
         what = 'The value given to final_answer' if parts.python else 'Your answer'
         sections.append(f'{what} must be {parts.output}.')
@@ -204,7 +227,9 @@ def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
     return '\n\n'.join(pieces)
 
 
-def changed_tools_message(stubs: str, calls: Sequence[Function], *, gone: Sequence[str], functions: bool) -> str:
+def changed_tools_message(
+    stubs: str, calls: Sequence[Function], *, gone: Sequence[str], more: Sequence[str] = (), functions: bool
+) -> str:
     """Tools that were enabled or disabled since the last step. `functions`: the request itself offers the calls."""
     pieces: list[str] = []
     if stubs:
@@ -213,6 +238,8 @@ def changed_tools_message(stubs: str, calls: Sequence[Function], *, gone: Sequen
         pieces.append(f'Functions you may call from now on: {", ".join(function.name for function in calls)}.')
     elif calls:
         pieces.append(f'Functions you may call from now on{_written_calls(calls)}')
+    if more:
+        pieces.append('\n'.join(['From now on, search_tools finds the tools of these toolsets:', *more]))
     if gone:
         pieces.append(f'These functions are no longer available, do not call them: {", ".join(gone)}.')
     return '\n\n'.join(pieces)
