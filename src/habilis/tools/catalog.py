@@ -2,6 +2,7 @@
 name. A library of tools is searched with them."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Protocol
 from habilis.core.errors import ToolCallError
 from habilis.core.similar_names import similar_names
 from habilis.tools.contract import ToolOptions
-from habilis.tools.search_index import FoundTool, IndexedTool, SearchIndex
+from habilis.tools.search_index import FoundTool, IndexedTool, SearchIndex, split_name
 from habilis.tools.stubs import TypeNames
 from habilis.tools.tool import AnyTool, Tool
 
@@ -18,16 +19,18 @@ SEARCH = 'search_tools'
 DESCRIBE = 'describe_tool'
 
 MAX_FOUND = 5
+MAX_NAMED = 10
+"""Tools that a search shows, and further ones that it only names."""
+
 MAX_DESCRIPTION = 300
 MAX_SHOWN = 1200
 """Characters of the description, and of all, that a search shows of one tool."""
 
-MAX_LINES = 30
-MAX_LINE = 60
+MAX_LINES = 25
+MAX_LINE = 50
 """Toolsets that the prompt names, and characters that it says about each: it stays small, however many there are."""
 
 _CANDIDATES = 50
-_NAMES_IN_LINE = 3
 
 
 class ToolSource(Protocol):
@@ -76,23 +79,32 @@ class Catalog:
 
     def lines(self) -> list[str]:
         """The toolsets with the number of their tools, a line each."""
-        lines: list[str] = []
-        more = 0
-        for name, (description, tools) in self._toolsets.items():
-            names = [tool.name for tool in tools if tool.name in self._enabled]
-            if names and len(lines) < MAX_LINES:
-                lines.append(f'- {name} ({len(names):,}): {shorten_line(description) or _some(names)}')
-            else:
-                more += len(names)
-        return [*lines, f'- other toolsets ({more:,})'] if more else lines
+        found = {
+            name: (description, names)
+            for name, (description, tools) in self._toolsets.items()
+            if (names := [tool.name for tool in tools if tool.name in self._enabled])
+        }
+        words = _typical_words({name: names for name, (_, names) in found.items()})
+        lines = [
+            f'- {name} ({len(names):,}): {_line(description or ", ".join(words[name]), MAX_LINE)}'
+            for name, (description, names) in found.items()
+        ]
+        if len(lines) > MAX_LINES:
+            rest = [*found][MAX_LINES:]
+            count = sum(len(found[name][1]) for name in rest)
+            lines[MAX_LINES:] = [f'- others ({count:,}): {_line(", ".join(rest), MAX_LINES * MAX_LINE // 5)}']
+        return lines
 
     def _search(self, query: str) -> str:
         own = self._index.search(query, limit=_CANDIDATES, threshold=0.0) if self._tools else []
         found = [one for one in own if one.name in self._enabled]
         found += [] if self._library is None else self._library.search(query)
-        best = {one.name: None for one in sorted(found, key=lambda one: -one.score)}
-        tools = [tool for name in best if (tool := self._find(name)) is not None][:MAX_FOUND]
-        return '\n\n'.join(self._brief(tool) for tool in tools) or 'no tool fits; try other words'
+        best = [*dict.fromkeys(one.name for one in sorted(found, key=lambda one: -one.score))]
+        tools = [tool for name in best[: MAX_FOUND + MAX_NAMED] if (tool := self._find(name)) is not None]
+        shown = [self._brief(tool) for tool in tools[:MAX_FOUND]]
+        if len(tools) > MAX_FOUND:
+            shown.append(f'# less likely: {", ".join(tool.name for tool in tools[MAX_FOUND:])}')
+        return '\n\n'.join(shown) or 'no tool fits; try other words'
 
     def _describe(self, name: str) -> str:
         if (found := self._find(name)) is not None:
@@ -141,14 +153,18 @@ class Catalog:
         return index
 
 
-def shorten_line(text: str) -> str:
+def _line(text: str, length: int) -> str:
     """The first line of a text, bounded."""
     line = ' '.join(text.strip().partition('\n')[0].split())
-    return line if len(line) <= MAX_LINE else f'{line[: MAX_LINE - 1]}…'
+    return line if len(line) <= length else f'{line[: length - 1].rpartition(" ")[0]} …'
 
 
-def _some(names: Sequence[str]) -> str:
-    """Names from all over a toolset, in its order."""
-    step = max(1, len(names) // _NAMES_IN_LINE)
-    shown = names[::step][:_NAMES_IN_LINE]
-    return shorten_line(', '.join(shown) + (', …' if len(shown) < len(names) else ''))
+def _typical_words(names: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The words in the names of each toolset's tools, most frequent first, without those that most toolsets have."""
+    counts = {group: Counter(word for name in of for word in split_name(name)) for group, of in names.items()}
+    groups = Counter(word for words in counts.values() for word in words)
+    common = {word for word, count in groups.items() if 2 * count > len(names) > 2}
+    return {
+        group: [word for word, _ in words.most_common() if word not in common and word != group.lower()]
+        for group, words in counts.items()
+    }

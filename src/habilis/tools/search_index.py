@@ -202,6 +202,11 @@ class SearchIndex:
             return _connection(None)
 
 
+def split_name(name: str) -> list[str]:
+    """The words of a name in snake case or camel case, in lower case."""
+    return _HUMP.sub('_', name).lower().strip('_').split('_')
+
+
 def _split_names(text: str) -> str:
     """The text, and the parts of the names in it that are written in camel case. Other names are split as words are."""
     return ' '.join([text, *(_HUMP.sub(' ', name) for name in _CAMEL_CASE.findall(text))])

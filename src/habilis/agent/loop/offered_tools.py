@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.prompt import PromptParts, changed_tools_message, system_prompt
@@ -11,19 +11,19 @@ from habilis.agent.policies import History, Policy
 from habilis.models.tokens import count_tokens
 from habilis.tools import Tool, Toolbox, Toolset
 
-LISTED_SHARE = 1 / 3
+LISTED_SHARE = 1 / 6
 """Share of the budget that is used for some of the tools if it is too small for all."""
 
 
 def unlisted_tools(
-    tools: Iterable[Tool[..., object] | Toolset], budget: int, *, python: bool, kept: Iterable[str] = ()
+    tools: Iterable[Tool[..., object] | Toolset], budget: int, *, python: bool, kept: Container[str] = ()
 ) -> frozenset[str]:
     """The names of the tools that the prompt does not describe: none, if all of them take no more tokens than this.
 
     Else those given by themselves are described in their order, then the smallest toolsets, as far as a share of the
-    budget goes; and those that are `kept`.
+    budget goes. Always described are those that are `kept`, and those for the files and the user of the run.
     """
-    given = list(tools)
+    given = [one for one in tools if not (one.name in kept if isinstance(one, Tool) else _is_of_the_run(one))]
     measure = functools.partial(_measure, budget=budget, python=python)
     alone = [measure([tool]) for tool in given if isinstance(tool, Tool)]
     toolsets = [measure(one.tools) for one in given if isinstance(one, Toolset)]
@@ -35,7 +35,11 @@ def unlisted_tools(
             left -= size
         else:
             unlisted.update(tool.name for tool in group)
-    return frozenset(unlisted.difference(kept))
+    return frozenset(unlisted)
+
+
+def _is_of_the_run(toolset: Toolset) -> bool:
+    return toolset.needs_workspace or toolset.needs_processes or not toolset.for_subagents
 
 
 def _measure(
