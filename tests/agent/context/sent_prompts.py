@@ -91,8 +91,8 @@ async def _runs(folder: Path) -> dict[str, str]:
         ('no_python', {'python': False, 'output_type': int}, ['Seven.', '7']),
     ]
     for name, options, replies in kinds:
-        replies = [*replies, block('final_answer({"item": "tea", "price": 2.5})')]
-        scripted = model(replies, functions=options.get('python') is False)
+        given = [*replies, block('final_answer({"item": "tea", "price": 2.5})')]
+        scripted = model(given, functions=options.get('python') is False)
         async with Agent(scripted, journal='off', **options) as agent:
             await agent.run('What is it?')
         found[f'run_{name}'] = last(scripted)
