@@ -84,7 +84,7 @@ def describe(request: ApprovalRequest, code: str = '') -> str:
         lines += [f'waiting beside it ({len(request.waiting):,}):', *(f'  {line}' for line in shown)]
         lines += [f'  … and {more:,} more'] if more > 0 else []
     if request.earlier:
-        lines.append(f'{request.tool} was approved {request.earlier:,} times in this cell')
+        lines.append(f'{escape_controls(request.tool)} was approved {request.earlier:,} times in this cell')
     return '\n'.join(['', *map(colour_diff, lines), escape_controls(request.question)])
 
 

@@ -123,7 +123,7 @@ def test_what_an_answer_holds_is_not_obeyed_by_the_terminal(place: Place) -> Non
 )
 def test_an_approval_shows_the_diff_and_takes_these_answers(typed: str, said: str) -> None:
     with on_terminal(command=(sys.executable, '-c', APPROVE)) as terminal:
-        shown = terminal.wait_for('May write_file be called? [y/N/cell/always/session] ')
+        shown = terminal.wait_for('May write_file be called? [y/N/cell/always/session/stop] ')
         assert "path='a.txt'" in shown
         assert '\033[31m-old\\x1b[2J\033[0m' in shown
         assert '\033[32m+new\033[0m' in shown
