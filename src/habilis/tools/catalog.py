@@ -109,7 +109,7 @@ class Catalog:
     def _describe(self, name: str) -> str:
         if (found := self._find(name)) is not None:
             return self.show(found)
-        near = similar_names(name, self._tools, n=3, cutoff=0.5)
+        near = similar_names(name, self._tools, n=3, cutoff=0.7)
         msg = f'there is no tool called {name!r}; ' + (
             f'did you mean {" or ".join(near)}?' if near else 'search for it'
         )

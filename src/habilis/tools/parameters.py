@@ -70,7 +70,6 @@ class Parameters:
         self._more = {parameter.kind: parameter.name for parameter in everything if parameter.kind in {_Args, _Kwargs}}
         self.positional = tuple(parameter.name for parameter in self._positional)
         self._defaults = {parameter.name: _default(parameter) for parameter in everything}
-        self._text = signature_text(signature, TypeNames())
 
     @functools.cached_property
     def _validators(self) -> dict[str, TypeValidator | None]:
@@ -240,7 +239,8 @@ class Parameters:
                 checked[name] = self._check(name, name, value, problems, check)
         if problems:
             lines = '\n'.join(f'  {problem}' for problem in problems)
-            msg = f'{self.name} was not called: invalid arguments:\n{lines}\n{self.name}{self._text}'
+            text = signature_text(self.signature, TypeNames())
+            msg = f'{self.name} was not called: invalid arguments:\n{lines}\n{self.name}{text}'
             raise ToolArgumentsError(msg)
         return inspect.BoundArguments(self.signature, cast('Any', checked))
 

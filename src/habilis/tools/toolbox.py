@@ -145,9 +145,10 @@ class Toolbox:
                 self._enabled.add(name)
                 self._unlisted.add(name)
 
-    def unlisted(self, side: Side = 'code') -> set[str]:
+    def unlisted(self, side: Side = 'code') -> list[str]:
         """The enabled tools for this side that the model is not told of."""
-        return {name for name in self._unlisted & self._enabled if self._is_for(self._tools[name], side)}
+        names = self._unlisted & self._enabled
+        return [name for name, tool in self._tools.items() if name in names and self._is_for(tool, side)]
 
     def _has_unlisted(self, side: Side) -> bool:
         return any(self._is_for(self._tools[name], side) for name in self._unlisted)

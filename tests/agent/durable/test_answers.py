@@ -240,19 +240,17 @@ FIFTY = """
     from habilis.models import ScriptedModel
     from habilis.tools import Approval, tool
 
-    @tool(needs_approval=True, idempotent=False)
+    @tool(needs_approval=True)
     def put(path: str) -> None:
+        if path == '20':
+            os.kill(os.getpid(), signal.SIGKILL)
         with open('made', 'a') as file:
             file.write(path + ' ')
-
-    def watch(event):
-        if event.kind == 'tool_called' and event.call.arguments['path'] == '20':
-            os.kill(os.getpid(), signal.SIGKILL)
 
     async def main():
         loop = '```python\\nfor n in range(50):\\n    put(str(n))\\nfinal_answer(1)\\n```'
         answer = Approval(scope='cell', calls=40)
-        agent = Agent(ScriptedModel([loop]), tools=[put], journal='runs.db', hooks=[watch], approve=lambda _: answer)
+        agent = Agent(ScriptedModel([loop]), tools=[put], journal='runs.db', approve=lambda _: answer)
         await agent.run('go', run_id='run-1')
 
     asyncio.run(main())

@@ -210,7 +210,7 @@ class CodeRunner:
     def _first_used(self, cell: Cell) -> str:
         """The stubs of tools that the model was not shown before, not even by this cell."""
         told = self._told.union(_STUB.findall(f'{cell.stdout}\n{cell.text or ""}'))
-        unlisted = self._toolbox.unlisted() - told
+        unlisted = {*self._toolbox.unlisted()} - told
         new = dict.fromkeys(call.tool for call in cell.calls if call.tool in unlisted)
         return first_use_message([self._toolbox.describe(name) for name in new])
 

@@ -114,7 +114,7 @@ class ToolCaller:
             inside = arguments.get('arguments', {})
             name, arguments = str(arguments.get('name')), _read(inside) if isinstance(inside, str) else inside
         if name not in more and (name not in names or name == CALL_TOOL.name):
-            near = similar_names(name, [*names, *more], n=3, cutoff=0.4) or names
+            near = similar_names(name, more, n=3, cutoff=0.7) or similar_names(name, names, n=3, cutoff=0.4) or names
             return f'There is no function {name!r}; there is {", ".join(near) or "none"}.'
         if not is_dict(arguments):
             return f'The arguments of {name} must be a JSON object.'
