@@ -11,7 +11,7 @@ from habilis.models.contract import Model
 from habilis.sandbox import ToolCall
 from habilis.sandbox.options import PathLike
 from habilis.tools import Tool
-from habilis.tools.catalog import ToolSource
+from habilis.tools.catalog import SearchableTools
 
 GROUP = 'habilis.libraries'
 """The entry point group of what opens a library. This room comes before the one that has it."""
@@ -28,7 +28,7 @@ LibraryChoice = PathLike | ToolFolder | bool
 """The folder of a library, a `Library`, or True for that of the settings."""
 
 
-class ToolLibrary(ToolSource, Protocol):
+class ToolLibrary(SearchableTools, Protocol):
     """A library as runs use it."""
 
     def find(self, task: str, taken: Collection[str]) -> Sequence[str]:

@@ -33,7 +33,7 @@ MAX_LINE = 50
 _CANDIDATES = 50
 
 
-class ToolSource(Protocol):
+class SearchableTools(Protocol):
     """More tools to search: a library."""
 
     def search(self, query: str) -> Sequence[FoundTool]:
@@ -54,7 +54,7 @@ class Catalog:
         enabled: Container[str],
         *,
         is_for_code: Callable[[AnyTool], bool],
-        library: ToolSource | None = None,
+        library: SearchableTools | None = None,
     ) -> None:
         """A catalog of toolsets: their descriptions and tools, by name. `enabled` is asked again for each search."""
         self._toolsets = toolsets

@@ -11,7 +11,7 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.host.functions import HostFunction
 from habilis.tools.calls import Calls, PreparedCall, validate_now
-from habilis.tools.catalog import Catalog, ToolSource
+from habilis.tools.catalog import Catalog, SearchableTools
 from habilis.tools.context import Context
 from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate, ToolOptions
 from habilis.tools.events import Emit
@@ -39,7 +39,7 @@ class Toolbox:
         sandbox: Sandbox | None = None,
         grants: Grants | None = None,
         unlisted: Collection[str] = (),
-        library: ToolSource | None = None,
+        library: SearchableTools | None = None,
     ) -> None:
         """Create a toolbox.
 
