@@ -57,11 +57,16 @@ class Catalog:
         library: SearchableTools | None = None,
     ) -> None:
         """A catalog of toolsets: their descriptions and tools, by name. `enabled` is asked again for each search."""
-        self._toolsets = toolsets
         self._enabled = enabled
         self._is_for_code = is_for_code
         self._library = library
+        self.replace(toolsets)
+
+    def replace(self, toolsets: Mapping[str, tuple[str, Sequence[AnyTool]]]) -> None:
+        """Have these toolsets from now on."""
+        self._toolsets = toolsets
         self._tools = {tool.name: tool for _, tools in toolsets.values() for tool in tools}
+        self.__dict__.pop('_index', None)
 
     def helpers(self, options: ToolOptions) -> list[AnyTool]:
         """The tools that search and describe the others. A library alone needs no descriptions: a search shows all."""

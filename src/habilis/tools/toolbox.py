@@ -91,11 +91,8 @@ class Toolbox:
 
     def _make_catalog(self) -> Catalog:
         """The tools that the model is not told of, with those to search for them."""
-        toolsets = {name: (one.description, self._unlisted_of(one.tools)) for name, one in self._toolsets.items()}
-        grouped = {tool.name for _, tools in toolsets.values() for tool in tools}
-        alone = self._unlisted_of(tool for tool in self._tools.values() if tool.name not in grouped)
         catalog = Catalog(
-            {**toolsets, 'others': ('', alone)},
+            self._unlisted_toolsets(),
             self._enabled,
             is_for_code=lambda tool: self._code and self._is_for(tool, 'code'),
             library=self._library,
@@ -105,6 +102,13 @@ class Toolbox:
         self._enabled.update(helpers.keys() - self._tools.keys())
         self._tools = helpers
         return catalog
+
+    def _unlisted_toolsets(self) -> dict[str, tuple[str, list[AnyTool]]]:
+        """The descriptions of the toolsets, with their tools that the model is not told of."""
+        toolsets = {name: (one.description, self._unlisted_of(one.tools)) for name, one in self._toolsets.items()}
+        grouped = {tool.name for _, tools in toolsets.values() for tool in tools}
+        alone = self._unlisted_of(tool for tool in self._tools.values() if tool.name not in grouped)
+        return {**toolsets, 'others': ('', alone)}
 
     def _unlisted_of(self, tools: Iterable[AnyTool]) -> list[AnyTool]:
         return [tool for tool in tools if tool.name in self._unlisted]
