@@ -83,6 +83,15 @@ Examples:
   python -m benchmarks memory --check             exit with 1 if a target is missed
 """
 
+MCP_EPILOG = """\b
+The tools are invented; the queries were written without looking at them. Nothing asks a model.
+
+\b
+Examples:
+  python -m benchmarks mcp --quick
+  python -m benchmarks mcp --check                exit with 1 if a target is missed
+"""
+
 Quick = Annotated[bool, typer.Option('--quick', help='Use fewer repeats; takes less than a minute.')]
 Json = Annotated[bool, typer.Option('--json', help='Print one JSON object instead of tables.')]
 Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is missed.')]
@@ -160,6 +169,14 @@ def model(quick: Quick = False, json: Json = False, check: Check = False) -> Non
 def memory(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Measure search and append in a large memory, and that users do not see each other."""
     from benchmarks.memory.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+
+
+@app.command(epilog=MCP_EPILOG)
+def mcp(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure a thousand tools: what they cost the prompt, searches among them, and calls of an MCP server."""
+    from benchmarks.mcp.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 

@@ -11,10 +11,10 @@ from habilis.agent import Agent
 from habilis.core.errors import ForgeError
 from habilis.core.settings import Settings
 from habilis.forge.contract import Manifest
-from habilis.forge.library.index import IndexedTool
 from habilis.forge.library.library import CODE, CURRENT, MANIFEST, TESTS, Library
 from habilis.models import ScriptedModel
 from habilis.models.tokens import count_message_tokens
+from habilis.tools.search_index import IndexedTool
 
 VERBS = """add align average bundle cap check clean collect compare convert count crop cut decode diff encode estimate
 expand export extract fill filter find fix flatten format group guess hash import index join label list map mask merge

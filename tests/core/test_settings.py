@@ -41,6 +41,7 @@ VALUES: dict[str, tuple[object, object]] = {
     'sandbox_protect': (False, True),
     'observation_tokens': (500, 600),
     'observation_lines': (50, 60),
+    'tool_tokens': (500, 600),
     'summary': ('default', 'Say it in a word.'),
     'notebook_view': (False, True),
     'status': (False, True),

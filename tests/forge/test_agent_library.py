@@ -79,7 +79,7 @@ async def test_a_small_model_reads_of_tools_that_fit_below_its_task_and_need_not
 
 
 async def test_a_tool_that_does_not_fit_is_not_shown_but_found_on_request(library: Library, store: Store) -> None:
-    worker = Worker(cell("print(find_tools('twice a number'))"), cell('final_answer(double(4))'))
+    worker = Worker(cell("print(search_tools('twice a number'))"), cell('final_answer(double(4))'))
     async with worker.agent(library, store) as agent:
         result = await agent.run('Solve this riddle')
     assert 'def double' not in worker.systems[0]

@@ -15,6 +15,7 @@ from habilis.sandbox.contract import Cell, Stream
 from habilis.tools.events import (
     ApprovalAnswered,
     ApprovalAsked,
+    ApprovalUsed,
     HookFailed,
     NoticeEvent,
     QuestionEvent,
@@ -30,6 +31,7 @@ __all__ = [
     'AnswerRefused',
     'ApprovalAnswered',
     'ApprovalAsked',
+    'ApprovalUsed',
     'CellFinished',
     'CodeEvent',
     'CompactedEvent',
@@ -341,6 +343,7 @@ _BeforeTheEnd = (
     | ToolProgress
     | ApprovalAsked
     | ApprovalAnswered
+    | ApprovalUsed
     | QuestionEvent
     | NoticeEvent
     | ToolReturned

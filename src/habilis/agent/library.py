@@ -11,6 +11,7 @@ from habilis.models.contract import Model
 from habilis.sandbox import ToolCall
 from habilis.sandbox.options import PathLike
 from habilis.tools import Tool
+from habilis.tools.catalog import SearchableTools
 
 GROUP = 'habilis.libraries'
 """The entry point group of what opens a library. This room comes before the one that has it."""
@@ -27,19 +28,15 @@ LibraryChoice = PathLike | ToolFolder | bool
 """The folder of a library, a `Library`, or True for that of the settings."""
 
 
-class ToolLibrary(Protocol):
+class ToolLibrary(SearchableTools, Protocol):
     """A library as runs use it."""
 
     def find(self, task: str, taken: Collection[str]) -> Sequence[str]:
         """The names of the few tools that fit a task, best first; none of those that are taken."""
         ...
 
-    def tool(self, name: str) -> Tool[..., object] | None:
-        """The tool of that name; None if there is none that can be used."""
-        ...
-
     def helpers(self, model: Model) -> Sequence[Tool[..., object]]:
-        """Tools with which code searches the library, and has new tools built by this model."""
+        """Tools with which code has new tools built by this model."""
         ...
 
     def finished(self, task: str, calls: Sequence[ToolCall], *, ok: bool, run_id: str) -> None:

@@ -14,6 +14,9 @@ from habilis.tools import ApprovalRequest
 
 YES = frozenset({'y', 'yes'})
 NO = frozenset({'n', 'no', ''})
+MAX_WAITING = 10
+"""Calls that are listed of those that wait together."""
+
 _DIFF_COLOURS = {'+': '\033[32m', '-': '\033[31m', '@': '\033[36m'}
 
 
@@ -73,8 +76,15 @@ class TerminalUser:
 
 
 def describe(request: ApprovalRequest, code: str = '') -> str:
-    """The call, its diff, the code that makes it, and the question."""
+    """The call, its diff, the code that makes it, the calls that wait beside it, and the question."""
     lines = call_lines(request.tool, request.arguments, diff=request.diff, code=code)
+    if request.waiting:
+        shown = [line for call in request.waiting[:MAX_WAITING] for line in call_lines(call.tool, call.arguments)]
+        more = len(request.waiting) - MAX_WAITING
+        lines += [f'waiting beside it ({len(request.waiting):,}):', *(f'  {line}' for line in shown)]
+        lines += [f'  … and {more:,} more'] if more > 0 else []
+    if request.earlier:
+        lines.append(f'{escape_controls(request.tool)} was approved {request.earlier:,} times in this cell')
     return '\n'.join(['', *map(colour_diff, lines), escape_controls(request.question)])
 
 

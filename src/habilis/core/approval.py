@@ -9,14 +9,15 @@ from habilis.core.codec import Json
 ApprovalScope = Literal['once', 'cell', 'always', 'session']
 DEFAULT_CALLS = 50
 _TYPES: Mapping[str, type] = {'approved': bool, 'reason': str, 'scope': str, 'calls': int, 'prefix': str}
-CHOICES = 'y/N/cell/always/session'
+CHOICES = 'y/N/cell/always/session/stop'
 WORDS = f"""\
 yes             this call
 cell [NUMBER]   so many calls of this tool in this cell (default: {DEFAULT_CALLS})
 always          all calls of this tool in this conversation
 always PREFIX   those whose path or command starts so, such as: always src/
 session         all calls of any tool in this conversation
-no [REASON]     the model is told the reason"""
+no [REASON]     the model is told the reason
+stop [REASON]   no to all calls of this tool in this cell"""
 """What a person can answer; see `Approval.parse`."""
 
 
@@ -30,7 +31,8 @@ class Approval:
 
     scope: ApprovalScope = 'once'
     """What is approved: this call; calls of this tool in the same cell; calls of this tool in the conversation; or all
-    calls in the conversation. For a run without a conversation, in the run."""
+    calls in the conversation. For a run without a conversation, in the run. What is refused: this call and those that
+    wait beside it, or with `cell` all calls of this tool in the same cell."""
 
     calls: int = DEFAULT_CALLS
     """With `cell`: how many calls, this one included."""
@@ -53,6 +55,8 @@ class Approval:
                 return cls()
             case '' | 'n' | 'no':
                 return cls(approved=False, reason=rest)
+            case 'stop':
+                return cls(approved=False, reason=rest, scope='cell')
             case 'cell' if not rest or (rest.isdecimal() and int(rest) > 0):
                 return cls(scope='cell', calls=int(rest or DEFAULT_CALLS))
             case 'always':

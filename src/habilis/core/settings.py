@@ -203,6 +203,9 @@ class Settings(BaseModel):
 
     observation_lines: Count = 200
 
+    tool_tokens: Count = 3000
+    """Tokens of the prompt that descriptions of tools may take. Of more, the model is told how to search for them."""
+
     summary: Text = 'off'
     """Summary at the end of a run: `off`, `default`, or the prompt for it."""
 

@@ -14,16 +14,14 @@ from habilis.models.contract import Model, Usage
 from habilis.models.counting import CountingModel
 from habilis.sandbox import ToolCall
 from habilis.sandbox.host.deadline import deadline_paused
-from habilis.tools import Context, Tool, tool
+from habilis.tools import Context, Tool
+from habilis.tools.catalog import DESCRIBE, MAX_DESCRIPTION, MAX_FOUND, SEARCH
 from habilis.tools.contract import ToolOptions
+from habilis.tools.search_index import FoundTool
 from habilis.tools.stubs import TypeNames
 
-MAX_FOUND = 5
-"""Tools that a run is told about."""
-
-MAX_DESCRIPTION = 300
 MAX_STUBS = 1200
-"""Characters of what it is told about them: the prompt stays small, however many tools there are."""
+"""Characters of what a run is told about tools that fit: the prompt stays small, however many there are."""
 
 THRESHOLD = 0.1
 
@@ -45,8 +43,7 @@ class AgentLibrary:
         return names
 
     def _stubs(self, query: str) -> list[tuple[str, str]]:
-        found = self._library.search(query, limit=MAX_FOUND, threshold=THRESHOLD)
-        tools = [(one.name, self.tool(one.name)) for one in found]
+        tools = [(one.name, self.tool(one.name)) for one in self.search(query)]
         return [(name, made.render(TypeNames())) for name, made in tools if made is not None]
 
     def tool(self, name: str) -> Tool[..., object] | None:
@@ -60,13 +57,12 @@ class AgentLibrary:
         found.description = found.description.partition('\n\n')[0][:MAX_DESCRIPTION]
         return found
 
-    def helpers(self, model: Model) -> Sequence[Tool[..., object]]:
-        """Tools with which code searches the library, and has new tools built by this model."""
+    def search(self, query: str) -> Sequence[FoundTool]:
+        """The tools that fit a query, best first."""
+        return self._library.search(query, limit=MAX_FOUND, threshold=THRESHOLD)
 
-        @tool
-        def find_tools(query: str) -> str:
-            """Search the library of tested tools. Returns their signatures; call one by its name in the next cell."""
-            return '\n\n'.join(stub for _, stub in self._stubs(query)) or 'no tool fits'
+    def helpers(self, model: Model) -> Sequence[Tool[..., object]]:
+        """The tool with which code has new tools built by this model."""
 
         async def make_tool(ctx: Context[object], request: str, examples: list[str] | None = None) -> str:
             """Have a tool built and tested that no tool does yet, and kept for later. Takes a while.
@@ -76,7 +72,7 @@ class AgentLibrary:
             """
             return await self._make(ctx, model, request, examples or [])
 
-        return find_tools, Tool(make_tool, options=ToolOptions(as_sync=True))
+        return (Tool(make_tool, options=ToolOptions(as_sync=True)),)
 
     async def _make(self, ctx: Context[object], model: Model, request: str, examples: list[str]) -> str:
         def watch(stage: str, text: str) -> None:
@@ -108,7 +104,7 @@ class AgentLibrary:
             self._library.usage.record_request(task, called, ok=ok, run=run_id)
 
 
-HELPERS = frozenset({'find_tools', 'make_tool'})
+HELPERS = frozenset({SEARCH, DESCRIBE, 'make_tool'})
 
 
 def open_library(folder: Path | None, /) -> AgentLibrary:

@@ -103,7 +103,15 @@ class _Call:
 
     def as_gate_call(self) -> GateCall:
         """The call as gates and events have it."""
-        return GateCall(id=self.id, tool=self.tool.name, arguments=self.arguments, side=self.side)
+        options = self.tool.options
+        return GateCall(
+            id=self.id,
+            tool=self.tool.name,
+            arguments=self.arguments,
+            side=self.side,
+            read_only=options.read_only,
+            destructive=options.destructive,
+        )
 
 
 class Calls:
@@ -293,7 +301,7 @@ class Calls:
         if asks:
             request = await self._request(call, asks, bound)
             call.decision = 'refused'
-            await self._approvals.require(request)
+            await self._approvals.require(request, call.as_gate_call(), may_have_others=tool.is_async)
             call.decision, call.shown = 'approved', request.diff
         return bound
 

@@ -67,6 +67,10 @@ class GateCall:
     side: Side = 'code'
     """Who calls: `code` or `model`."""
 
+    read_only: bool = False
+    destructive: bool = False
+    """What the options of the tool say."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Allow:
@@ -123,6 +127,12 @@ class ApprovalRequest:
 
     code: str = ''
     """The code of the cell that makes the call; empty for a call of the model."""
+
+    waiting: tuple[GateCall, ...] = ()
+    """Other calls of the cell that wait for a person. A refusal holds for them, too."""
+
+    earlier: int = 0
+    """Calls of this tool that were approved in this cell before."""
 
 
 Approve = Callable[[ApprovalRequest], 'bool | Approval | Awaitable[bool | Approval]']

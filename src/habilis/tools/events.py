@@ -98,6 +98,25 @@ class ApprovalAnswered(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ApprovalUsed(Event):
+    """A call is made without a question, because an earlier answer holds for it."""
+
+    kind: ClassVar[Literal['approval_used']] = 'approval_used'
+    request: ApprovalRequest
+    number: int
+    """This call among those of the tool that were approved in this cell."""
+
+    calls: int | None = None
+    """How many there may be; None: any number."""
+
+    @property
+    def text(self) -> str:
+        """Such as `send_mail: call 3 of 50 in this cell`."""
+        of = '' if self.calls is None else f' of {self.calls:,}'
+        return f'{self.request.tool}: call {self.number:,}{of} in this cell'
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuestionEvent(Event):
     """The agent asks its user a question."""
 
@@ -146,6 +165,7 @@ ToolEvent = (
     | ToolProgress
     | ApprovalAsked
     | ApprovalAnswered
+    | ApprovalUsed
     | QuestionEvent
     | NoticeEvent
     | HookFailed

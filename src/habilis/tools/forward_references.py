@@ -36,7 +36,7 @@ def resolve_class_hints(hints: Iterable[object], local_names: Mapping[str, objec
         hint = waiting.pop()
         waiting += typing.get_args(hint)
         kind = typing.get_origin(hint) or hint
-        if isinstance(kind, type) and kind not in seen and _has_fields(kind):
+        if isinstance(kind, type) and kind.__module__ != 'builtins' and kind not in seen and _has_fields(kind):
             seen.add(kind)
             waiting += kind.__bases__
             with contextlib.suppress(Exception):  # the string may be any expression

@@ -33,10 +33,13 @@ from habilis.tools.contract import (
     GateCall,
     ResultGate,
 )
-from habilis.tools.events import ApprovalAnswered, ApprovalAsked, Emit, HookFailed
+from habilis.tools.events import ApprovalAnswered, ApprovalAsked, ApprovalUsed, Emit, HookFailed
 from habilis.tools.grants import Grants
 from habilis.tools.logs import LOGGER
 from habilis.tools.permits import check_open
+
+SETTLE_SECONDS = 0.05
+"""Time in which concurrent calls of the same cell may still start, to be shown in one question."""
 
 Changed = Callable[[Mapping[str, object]], GateCall]
 """Returns the call with other arguments, validated."""
@@ -136,33 +139,55 @@ class Approvals:
         self._journal = journal
         self._emit = emit
         self._turn = asyncio.Lock()
+        self._waiting: dict[int, GateCall] = {}
+        """Calls that wait for an answer, by their ids."""
+
+        self._refused: dict[int, Approval] = {}
+        """Those of them that were refused together with another."""
 
     def renew(self) -> None:
         """Use a new lock, for a new event loop."""
         self._turn = asyncio.Lock()
+        self._waiting.clear()
 
-    async def require(self, request: ApprovalRequest) -> None:
-        """Return if a person approves, or has before. Raises `ToolDenied` otherwise."""
-        if self.grants.take(request):  # recorded too, so that a replay does not depend on the order of answers
-            answer = await self._answer(request, _granted)
-        else:
-            answer = await self._ask_in_turn(request)
+    async def require(self, request: ApprovalRequest, call: GateCall, *, may_have_others: bool = False) -> None:
+        """Return if a person approves, or has before. Raises `ToolDenied` otherwise.
+
+        `may_have_others`: code may make other calls at the same time, which the person should see.
+        """
+        self._waiting[call.id] = call
+        try:
+            answer = await self._settled(request) or await self._ask_in_turn(request, may_have_others)
+        finally:
+            self._waiting.pop(call.id, None)
+            self._refused.pop(call.id, None)
         if not answer.approved:
             why = f': {answer.reason}' if answer.reason else ''
             raise ToolDenied(_denied(request, f'the user said no{why}'))
 
-    async def _ask_in_turn(self, request: ApprovalRequest) -> Approval:
+    async def _settled(self, request: ApprovalRequest) -> Approval | None:
+        """The answer, if an earlier one holds. Recorded: a replay must not depend on the order of answers."""
+        refusal = self._refused.get(request.id) or self.grants.refusal(request)
+        if refusal is not None:
+            return await self._answer(request, _said(replace(refusal, scope='once')))
+        if not self.grants.take(request):
+            return None
+        number, calls = self.grants.approved[request.tool], self.grants.allowed(request)
+        answer = await self._answer(request, _said(Approval()))
+        self._emit(ApprovalUsed(request=request, number=number, calls=calls))
+        return answer
+
+    async def _ask_in_turn(self, request: ApprovalRequest, may_have_others: bool) -> Approval:
         if self._approve is None and self._journal is None:
             raise ToolDenied(_denied(request, 'it needs approval, and there is no one to ask'))
         # A person at a terminal is asked one question at a time; those who answer later see all questions.
         async with contextlib.nullcontext() if self._approve is None else self._turn:
             check_open()  # it may have waited for its turn
-            if self.grants.take(request):  # the answer before was about this call, too
-                return await self._answer(request, _granted)
-            self._emit(ApprovalAsked(request=request))
+            if (settled := await self._settled(request)) is not None:  # the answer before was about this call, too
+                return settled
             try:
                 with deadline_paused():
-                    answer = await self._answer(request, self._person(request))
+                    answer = await self._answer(request, self._person(request, may_have_others))
             except JournalError:
                 raise
             except Exception as error:
@@ -170,7 +195,8 @@ class Approvals:
                 LOGGER.error('%s', text, exc_info=error)
                 self._emit(HookFailed(error=error, message=text))
                 raise ToolDenied(_denied(request, 'asking for approval failed')) from error
-            self._emit(ApprovalAnswered(request=request, approval=answer))
+            if self._approve is None:  # somebody answered while the run waited
+                self._emit(ApprovalAnswered(request=request, approval=answer))
             self.grants.add(request.tool, answer)
         return answer
 
@@ -179,19 +205,39 @@ class Approvals:
             return await self._journal.approve(request, person)
         return Approval(approved=False) if person is None else await person()
 
-    def _person(self, request: ApprovalRequest) -> Callable[[], Awaitable[Approval]] | None:
+    def _person(self, request: ApprovalRequest, may_have_others: bool) -> Callable[[], Awaitable[Approval]] | None:
         """Asks the person; a plain function may block, so it runs on a thread. None if nobody is there."""
         approve = self._approve
 
         async def ask() -> Approval:
             assert approve is not None
-            return Approval.of(await attempts.call(functools.partial(approve, request)))
+            whole = await self._with_others(request, may_have_others)
+            self._emit(ApprovalAsked(request=whole))
+            answer = Approval.of(await attempts.call(functools.partial(approve, whole)))
+            if not answer.approved:
+                self._refused.update(dict.fromkeys((call.id for call in whole.waiting), answer))
+            self._emit(ApprovalAnswered(request=whole, approval=answer))
+            return answer
 
+        if approve is None:
+            self._emit(ApprovalAsked(request=request))
         return None if approve is None else ask
 
+    async def _with_others(self, request: ApprovalRequest, may_have_others: bool) -> ApprovalRequest:
+        """The request with the calls that wait beside it: those that arrive until none does for a moment."""
+        count = 0
+        while may_have_others and count < len(self._waiting):
+            count = len(self._waiting)
+            await asyncio.sleep(SETTLE_SECONDS)
+        others = tuple(call for number, call in self._waiting.items() if number != request.id)
+        return replace(request, waiting=others, earlier=self.grants.approved[request.tool])
 
-async def _granted() -> Approval:
-    return Approval()
+
+def _said(answer: Approval) -> Callable[[], Awaitable[Approval]]:
+    async def say() -> Approval:
+        return answer
+
+    return say
 
 
 def _takes(gate: object, count: int) -> bool:

@@ -1,6 +1,7 @@
 """What a person has approved beyond one call; see `Approval.scope`."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -26,34 +27,53 @@ class CallGrant:
 
 
 class Grants:
-    """The grants of a conversation, and those of the cell under way."""
+    """The answers that hold in a conversation, and those of the cell under way."""
 
     def __init__(self, lasting: Iterable[CallGrant] = ()) -> None:
         self.lasting = list(lasting)
-        self._in_cell: dict[str, int] = {}
-        """How many more calls of a tool this cell may make."""
+        self.approved = Counter[str]()
+        """Calls of each tool that were approved in this cell."""
+
+        self._allowed: dict[str, int] = {}
+        """How many calls of a tool this cell may make, those before included."""
+
+        self._refusals: dict[str, Approval] = {}
 
     def start_cell(self) -> None:
-        """Forget what was approved for the cell before."""
-        self._in_cell.clear()
+        """Forget what was answered for the cell before."""
+        self.approved.clear()
+        self._allowed.clear()
+        self._refusals.clear()
 
     def add(self, tool: str, answer: Approval) -> None:
-        """Keep what an answer says beyond the call that it is about."""
+        """Keep what an answer says, also beyond the call that it is about."""
         if not answer.approved:
+            if answer.scope == 'cell':
+                self._refusals[tool] = answer
             return
+        self.approved[tool] += 1
         if answer.scope == 'cell':
-            self._in_cell[tool] = answer.calls - 1
+            self._allowed[tool] = self.approved[tool] - 1 + answer.calls
         elif answer.scope != 'once':
             grant = CallGrant(tool=tool if answer.scope == 'always' else '', prefix=answer.prefix)
             self.lasting += [] if grant in self.lasting else [grant]
 
+    def refusal(self, request: ApprovalRequest) -> Approval | None:
+        """The answer that refuses this call already."""
+        return self._refusals.get(request.tool)
+
     def take(self, request: ApprovalRequest) -> bool:
-        """Whether a call is approved already. Counts it, if that is so for the cell alone."""
-        if any(grant.covers(request) for grant in self.lasting):
-            return True
-        left = self._in_cell.get(request.tool, 0)
-        self._in_cell[request.tool] = max(0, left - 1)
-        return left > 0
+        """Whether a call is approved already. Counts it then."""
+        is_lasting = any(grant.covers(request) for grant in self.lasting)
+        if not is_lasting and self.approved[request.tool] >= self._allowed.get(request.tool, 0):
+            return False
+        self.approved[request.tool] += 1
+        return True
+
+    def allowed(self, request: ApprovalRequest) -> int | None:
+        """How many calls of this tool the cell may make; None if an answer for the conversation covers this one."""
+        is_lasting = any(grant.covers(request) for grant in self.lasting)
+        return None if is_lasting else self._allowed.get(request.tool, 0)
 
 
 def _starts_with(request: ApprovalRequest, prefix: str) -> bool:

@@ -70,8 +70,15 @@ class Parameters:
         self._more = {parameter.kind: parameter.name for parameter in everything if parameter.kind in {_Args, _Kwargs}}
         self.positional = tuple(parameter.name for parameter in self._positional)
         self._defaults = {parameter.name: _default(parameter) for parameter in everything}
-        self._validators = {parameter.name: self._validator(parameter) for parameter in everything}
-        self._text = signature_text(signature, TypeNames())
+
+    @functools.cached_property
+    def _validators(self) -> dict[str, TypeValidator | None]:
+        """Of each parameter. Building them takes a millisecond a tool, and a run may call few of very many tools."""
+        return {parameter.name: self._validator(parameter) for parameter in self.signature.parameters.values()}
+
+    def check(self) -> None:
+        """Build the validators. Raises `ToolDefinitionError`."""
+        _ = self._validators
 
     @functools.cached_property
     def schema(self) -> 'dict[str, Json]':
@@ -232,7 +239,8 @@ class Parameters:
                 checked[name] = self._check(name, name, value, problems, check)
         if problems:
             lines = '\n'.join(f'  {problem}' for problem in problems)
-            msg = f'{self.name} was not called: invalid arguments:\n{lines}\n{self.name}{self._text}'
+            text = signature_text(self.signature, TypeNames())
+            msg = f'{self.name} was not called: invalid arguments:\n{lines}\n{self.name}{text}'
             raise ToolArgumentsError(msg)
         return inspect.BoundArguments(self.signature, cast('Any', checked))
 

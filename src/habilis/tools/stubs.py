@@ -23,6 +23,8 @@ from habilis.tools.pydantic_hints import typed_dict_fields
 
 _TRANSPARENT = (typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly, typing.Final)
 
+_PLAIN = frozenset({bool, int, float, str, list, dict})
+
 
 class TypeNames:
     """Collects the types in stubs. Each is defined once; types with the same name get different names."""
@@ -43,6 +45,8 @@ class TypeNames:
 
     def text(self, hint: object) -> str:
         """A hint as code. Its classes are collected for `stubs`."""
+        if type(hint) is type and hint in _PLAIN:  # most hints are
+            return hint.__name__
         if hint is None or hint is type(None):
             return 'None'
         if hint is ...:
@@ -326,7 +330,8 @@ def _parameter(parameter: inspect.Parameter, names: TypeNames) -> str:
 def docstring(text: str, indent: str = '    ') -> str:
     """A text as a docstring, whatever is in it."""
     safe = text.replace('\\', '\\\\').replace('"""', '\\"\\"\\"').strip()
-    safe = ''.join(letter for letter in safe if letter.isprintable() or letter == '\n')
+    if not safe.isprintable():
+        safe = ''.join(letter for letter in safe if letter.isprintable() or letter == '\n')
     if safe.endswith('"'):
         safe = f'{safe[:-1]}\\"'
     lines = [f'{indent}{line}'.rstrip() for line in safe.splitlines()]

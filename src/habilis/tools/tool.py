@@ -36,6 +36,7 @@ class _Compiled:
 
     parameters: Parameters | None = None
     result: TypeValidator | None = None
+    has_result = False
     context: ContextParameter | None = None
 
 
@@ -155,7 +156,8 @@ class Tool(Generic[P, R_co]):
 
         Raises `ToolDefinitionError`.
         """
-        _ = self._parameters
+        self._parameters.check()
+        _ = self._result
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
@@ -227,12 +229,12 @@ class Tool(Generic[P, R_co]):
         """Validate the result and convert it to plain data."""
         from pydantic import ValidationError
 
-        compiled = self._compiled
-        if compiled.result is not None:
+        validator = self._result
+        if validator is not None:
             try:
-                result = compiled.result.check(result)
+                result = validator.check(result)
             except ValidationError as error:
-                problems = '\n'.join(f'  {line}' for line in compiled.result.problems('result', result, error))
+                problems = '\n'.join(f'  {line}' for line in validator.problems('result', result, error))
                 msg = f'{self.name} returned another type than it declares (a bug of the tool):\n{problems}'
                 raise ToolResultError(msg) from None
         try:
@@ -250,10 +252,17 @@ class Tool(Generic[P, R_co]):
         if compiled.parameters is None:
             signature = read_signature(self.name, self.function, self._local_names)
             signature, compiled.context = take_context(self.name, signature)
-            compiled.result = self._result_validator(signature.return_annotation)
             compiled.parameters = Parameters(self.name, signature)
             self._local_names = _NO_NAMES
         return compiled.parameters
+
+    @property
+    def _result(self) -> TypeValidator | None:
+        compiled = self._compiled
+        if not compiled.has_result:
+            compiled.result = self._result_validator(self._parameters.signature.return_annotation)
+            compiled.has_result = True
+        return compiled.result
 
     def _result_validator(self, hint: object) -> TypeValidator | None:
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):

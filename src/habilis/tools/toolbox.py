@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping, Sequence
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.similar_names import similar_names
@@ -11,8 +11,9 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.host.functions import HostFunction
 from habilis.tools.calls import Calls, PreparedCall, validate_now
+from habilis.tools.catalog import Catalog, SearchableTools
 from habilis.tools.context import Context
-from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
+from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate, ToolOptions
 from habilis.tools.events import Emit
 from habilis.tools.grants import Grants
 from habilis.tools.host_calls import HostCalls
@@ -37,7 +38,8 @@ class Toolbox:
         context: Context[object] | None = None,
         sandbox: Sandbox | None = None,
         grants: Grants | None = None,
-        look_up: 'Callable[[str], AnyTool | None] | None' = None,
+        unlisted: Collection[str] = (),
+        library: SearchableTools | None = None,
     ) -> None:
         """Create a toolbox.
 
@@ -51,16 +53,19 @@ class Toolbox:
             context: for tools that take one.
             sandbox: that of the run, for tools that work in it or on its workspace.
             grants: what a person has approved before, in the same conversation.
-            look_up: finds a tool that code calls by name without having been told of it; see `add_called`.
+            unlisted: names of tools that the model is not told of: it searches for them, and calls them by name.
+            library: more tools that it finds in the same way.
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
-        self._code, self._look_up = code, look_up
-        self._unlisted: set[str] = set()  # those that were looked up: the model knows them already
+        self._code, self._library = code, library
+        self._unlisted = set(unlisted)  # with those of the library that were called
+        self._uncalled = set(unlisted)
         self._functions: dict[str, HostFunction] = {}
         self._described: list[AnyTool] = []
         self._stubs = ''  # of the tools that were described last
         self._tools = self._read(tools)
+        self._catalog = self._make_catalog() if unlisted or library is not None else None
         self._calls = Calls(
             self._enabled,
             gates=gates,
@@ -80,8 +85,33 @@ class Toolbox:
             msg = f'a tool and a toolset have the same name {min(both)!r}; rename one'
             raise ToolDefinitionError(msg)
         for tool in tools.values():
-            tool.check()
+            if tool.name not in self._unlisted:  # else when it is called
+                tool.check()
         return tools
+
+    def _make_catalog(self) -> Catalog:
+        """The tools that the model is not told of, with those to search for them."""
+        catalog = Catalog(
+            self._unlisted_toolsets(),
+            self._enabled,
+            is_for_code=lambda tool: self._code and self._is_for(tool, 'code'),
+            library=self._library,
+        )
+        options = ToolOptions(read_only=True, side='both' if self._has_unlisted('model') else 'code')
+        helpers = unique_names([*self._tools.values(), *catalog.helpers(options)])
+        self._enabled.update(helpers.keys() - self._tools.keys())
+        self._tools = helpers
+        return catalog
+
+    def _unlisted_toolsets(self) -> dict[str, tuple[str, list[AnyTool]]]:
+        """The descriptions of the toolsets, with their tools that the model is not told of."""
+        toolsets = {name: (one.description, self._unlisted_of(one.tools)) for name, one in self._toolsets.items()}
+        grouped = {tool.name for _, tools in toolsets.values() for tool in tools}
+        alone = self._unlisted_of(tool for tool in self._tools.values() if tool.name not in grouped)
+        return {**toolsets, 'others': ('', alone)}
+
+    def _unlisted_of(self, tools: Iterable[AnyTool]) -> list[AnyTool]:
+        return [tool for tool in tools if tool.name in self._unlisted]
 
     def _add(self, given: 'AnyTool | MakesTool | Toolset | Callable[..., object]') -> tuple[AnyTool, ...]:
         if not isinstance(given, Toolset):
@@ -103,19 +133,37 @@ class Toolbox:
         with contextlib.suppress(RuntimeError):  # no event loop runs here; `bind` may set one later
             self.bind(asyncio.get_running_loop())
         for tool in self._tools.values():
-            if tool.options.side != 'model' and tool.name not in self._functions:
+            is_new = tool.name not in self._functions and tool.name not in self._uncalled
+            if is_new and tool.options.side != 'model':
                 self._functions[tool.name] = self._host_calls.function(tool)
         return list(self._functions.values())
 
     def add_called(self, names: Iterable[str]) -> None:
-        """Add the tools that code calls by these names, if they can be looked up. No other tool is replaced."""
-        if (look_up := self._look_up) is None:
-            return
+        """Offer the tools that code calls by these names without having been told of them. No other is replaced."""
         for name in names:
-            if name not in self._tools and name not in self._toolsets and (found := look_up(name)) is not None:
+            self._uncalled.discard(name)
+            if self._library is None or name in self._tools or name in self._toolsets:
+                continue
+            if (found := self._library.tool(name)) is not None:
                 self._tools[name] = found
                 self._enabled.add(name)
                 self._unlisted.add(name)
+
+    def unlisted(self, side: Side = 'code') -> list[str]:
+        """The enabled tools for this side that the model is not told of."""
+        names = self._unlisted & self._enabled
+        return [name for name, tool in self._tools.items() if name in names and self._is_for(tool, side)]
+
+    def _has_unlisted(self, side: Side) -> bool:
+        return any(self._is_for(self._tools[name], side) for name in self._unlisted)
+
+    def more_toolsets(self) -> list[str]:
+        """The toolsets with tools that the model is not told of, a line each."""
+        return [] if self._catalog is None else self._catalog.lines()
+
+    def describe(self, name: str) -> str:
+        """The stub of one tool, with the types that it uses."""
+        return self._tools[name].stub
 
     def stubs(self, only: Container[str] | None = None) -> str:
         """The enabled tools for code, or `only` those of these names, as Python stubs for the model."""

@@ -17,8 +17,12 @@ class Toolset:
         enabled: bool = True,
         *,
         for_subagents: bool = True,
+        description: str = '',
     ) -> None:
         self.name = name
+        self.description = description
+        """What its tools are for, in one line: the prompt has it where it does not have the tools."""
+
         self.tools: tuple[AnyTool, ...] = tuple(as_tool(tool) for tool in tools)
         self.enabled = enabled
         """Whether its tools are enabled at the start. A toolbox can change that later."""

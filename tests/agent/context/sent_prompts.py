@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.mcp.sample_tools import toolsets
 from habilis.agent import Agent
 from habilis.agent.context.compaction import Compaction
 from habilis.agent.context.conversation import Conversation
@@ -85,12 +86,13 @@ async def _runs(folder: Path) -> dict[str, str]:
     kinds: list[tuple[str, dict[str, Any], list[str]]] = [
         ('output', {'output_type': Offer}, ['Tea is 2.5 euros.', block('final_answer(Offer("tea", 2.5))')]),
         ('library', {'library': folder / 'empty'}, [block('final_answer(1)')]),
+        ('many_tools', {'tools': toolsets(1000)}, [block('final_answer(1)')]),
+        ('many_functions', {'tools': toolsets(1000), 'python': False}, ['Seven.']),
         ('no_python', {'python': False, 'output_type': int}, ['Seven.', '7']),
     ]
     for name, options, replies in kinds:
-        scripted = model(
-            [*replies, block('final_answer({"item": "tea", "price": 2.5})')], functions=name == 'no_python'
-        )
+        given = [*replies, block('final_answer({"item": "tea", "price": 2.5})')]
+        scripted = model(given, functions=options.get('python') is False)
         async with Agent(scripted, journal='off', **options) as agent:
             await agent.run('What is it?')
         found[f'run_{name}'] = last(scripted)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent
+from habilis.agent.events import AgentEvent, ApprovalUsed
 from habilis.core.errors import ModelError
 from habilis.journal import MemoryStore, Store
 from habilis.journal.copies import export_run
 from habilis.journal.runs import import_foreign_run
 from habilis.models import ScriptedModel
-from habilis.tools import Approval, ApprovalRequest, tool
+from habilis.tools import Approval, ApprovalRequest, Ask, GateCall, tool
 from tests.agent.hooks.watching import code
 
 LOOP = code("for n in range(4):\n    put(f'src/{n}')\nput('other')\nfinal_answer('done')")
@@ -43,8 +44,36 @@ class Desk:
             """Wipe."""
             self.put.append('wiped')
 
+        @tool(needs_approval=True)
+        async def send(path: str) -> str:
+            """Send."""
+            self.put.append(path)
+            return path
+
+        @tool(read_only=True)
+        def look(path: str) -> str:
+            """Look."""
+            return path
+
+        def note(event: AgentEvent) -> None:
+            if isinstance(event, ApprovalUsed):
+                self.used.append((event.number, event.calls))
+            self.kinds.append(event.kind)
+
+        def ask_before_writes(call: GateCall) -> Ask | None:
+            return None if call.read_only else Ask()
+
+        self.used: list[tuple[int, int | None]] = []
+        self.kinds: list[str] = []
         options: dict[str, Any] = {} if answers is None else {'approve': approve}
-        self.agent = Agent[Any](ScriptedModel(replies), tools=[put, wipe], journal=store, **options)
+        self.agent = Agent[Any](
+            ScriptedModel(replies),
+            tools=[put, wipe, send, look],
+            gates=[ask_before_writes],
+            hooks=[note],
+            journal=store,
+            **options,
+        )
 
     @property
     def paths(self) -> list[object]:
@@ -146,6 +175,100 @@ async def test_answers_of_an_imported_run_hold_for_no_call_that_it_has_not_made(
     async with again.agent as agent:
         assert (await agent.resume('run-1')).output == 1
     assert again.paths == ['c']
+
+
+async def test_reads_of_a_loop_pass_and_each_write_is_counted_until_a_person_is_asked_again() -> None:
+    script = code('for n in range(5):\n    look(str(n))\n    put(str(n))\nfinal_answer(1)')
+    desk = Desk('off', script, answers=[Approval(scope='cell', calls=3), Approval(scope='cell', calls=9)])
+    async with desk.agent as agent:
+        await agent.run('go')
+    assert (desk.paths, [request.earlier for request in desk.asked]) == (['0', '3'], [0, 3])
+    assert desk.used == [(2, 3), (3, 3), (5, 12)]
+    assert desk.put == ['0', '1', '2', '3', '4']
+
+
+GATHER = code("""
+import asyncio
+print(await asyncio.gather(*(send(str(n)) for n in range(6)), return_exceptions=True))
+final_answer(1)
+""")
+
+
+async def test_calls_that_are_made_together_are_shown_in_one_question_and_allowed_together() -> None:
+    desk = Desk('off', GATHER, answers=[Approval(scope='cell', calls=6)])
+    async with desk.agent as agent:
+        await agent.run('go')
+    [request] = desk.asked
+    shown = {str(request.arguments['path']), *(str(call.arguments['path']) for call in request.waiting)}
+    assert shown == {str(n) for n in range(6)} == {*desk.put}
+    assert 'asyncio.gather' in request.code
+
+
+async def test_a_no_refuses_all_calls_that_wait_and_leaves_the_rest_of_the_cell_in_peace() -> None:
+    desk = Desk('off', GATHER, answers=[Approval(approved=False, reason='not today')])
+    async with desk.agent as agent:
+        result = await agent.run('go')
+    assert (len(desk.asked), desk.put) == (1, [])
+    cell = result.steps[0].cell
+    assert cell is not None
+    assert cell.stdout.count('the user said no: not today') == 6
+
+
+async def test_stop_refuses_every_later_call_of_the_tool_in_the_cell_without_a_question() -> None:
+    loop = 'for n in range(5):\n    try:\n        put(str(n))\n    except Exception as error:\n        print(error)\n'
+    answers = [True, Approval(approved=False, scope='cell', reason='enough'), True]
+    desk = Desk('off', code(f'{loop}look("a")'), code("put('again')\nfinal_answer(1)"), answers=answers)
+    async with desk.agent as agent:
+        result = await agent.run('go')
+    assert (desk.paths, desk.put) == (['0', '1', 'again'], ['0', 'again'])
+    assert (result.steps[0].observation or '').count('the user said no: enough') == 4
+
+
+async def test_a_loop_that_nobody_watches_is_allowed_by_one_answer_later() -> None:
+    desk = Desk(MemoryStore(), LOOP)
+    async with desk.agent as agent:
+        await agent.run('go', run_id='run-1')
+        await agent.answer('run-1', Approval(scope='cell', calls=4))
+        result = await agent.resume('run-1')
+    assert [waiting.arguments for waiting in result.waiting] == [{'path': 'other'}]
+    assert desk.put == [f'src/{n}' for n in range(4)]
+
+
+FIFTY = """
+    import asyncio, os, signal
+    from habilis.agent import Agent
+    from habilis.models import ScriptedModel
+    from habilis.tools import Approval, tool
+
+    @tool(needs_approval=True)
+    def put(path: str) -> None:
+        if path == '20':
+            os.kill(os.getpid(), signal.SIGKILL)
+        with open('made', 'a') as file:
+            file.write(path + ' ')
+
+    async def main():
+        loop = '```python\\nfor n in range(50):\\n    put(str(n))\\nfinal_answer(1)\\n```'
+        answer = Approval(scope='cell', calls=40)
+        agent = Agent(ScriptedModel([loop]), tools=[put], journal='runs.db', approve=lambda _: answer)
+        await agent.run('go', run_id='run-1')
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.one_protocol
+async def test_a_loop_that_was_killed_goes_on_counting_what_was_allowed(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, '-c', textwrap.dedent(FIFTY)], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / 'made').read_text().split() == [str(n) for n in range(20)]
+    desk = Desk(str(tmp_path / 'runs.db'), answers=[Approval(scope='cell', calls=10)])
+    async with desk.agent as agent:
+        assert (await agent.resume('run-1')).output == 1
+    assert (desk.paths, desk.asked[0].earlier) == (['40'], 40)
+    assert desk.put == [str(n) for n in range(20, 50)]
+    assert desk.kinds.count('approval_asked') == 1
+    assert desk.used[-1] == (50, 50)
 
 
 KILLED = """

@@ -208,7 +208,7 @@ async def test_a_tool_that_needs_approval_asks_in_the_chat(chats: Chats) -> None
     await chats.chat(person, [call, 'You said no.', call])
     assert len(person.questions) == 2
     assert person.questions[0].startswith(f"\nforget(id='{fact.id}')\n")
-    assert person.questions[0].endswith('[y/N/cell/always/session] ')
+    assert person.questions[0].endswith('[y/N/cell/always/session/stop] ')
     async with Memory() as memory:
         assert await memory.facts() == []
 

@@ -119,11 +119,12 @@ def test_what_an_answer_holds_is_not_obeyed_by_the_terminal(place: Place) -> Non
         ('always\n', "{'approved': True, 'scope': 'always'}"),
         ('always src/\n', "{'approved': True, 'scope': 'always', 'prefix': 'src/'}"),
         ('session\n', "{'approved': True, 'scope': 'session'}"),
+        ('stop, enough\n', "{'approved': False, 'reason': 'enough', 'scope': 'cell'}"),
     ],
 )
 def test_an_approval_shows_the_diff_and_takes_these_answers(typed: str, said: str) -> None:
     with on_terminal(command=(sys.executable, '-c', APPROVE)) as terminal:
-        shown = terminal.wait_for('May write_file be called? [y/N/cell/always/session] ')
+        shown = terminal.wait_for('May write_file be called? [y/N/cell/always/session/stop] ')
         assert "path='a.txt'" in shown
         assert '\033[31m-old\\x1b[2J\033[0m' in shown
         assert '\033[32m+new\033[0m' in shown
@@ -135,3 +136,28 @@ def test_an_approval_without_a_person_is_denied() -> None:
     command = [sys.executable, '-c', APPROVE]
     done = subprocess.run(command, input='y\n', capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ('said False\n', '')
+
+
+SHOP = """
+from habilis import tool
+
+@tool(needs_approval=True)
+def order(item: int) -> None:
+    with open('orders', 'a') as file:
+        file.write(f'{item} ')
+"""
+
+
+def test_the_writes_of_a_loop_are_counted_and_stopped(place: Place) -> None:
+    (place.folder / 'shop.py').write_text(SHOP)
+    loop = 'for n in range(9):\n    try:\n        order(n)\n    except Exception as error:\n        print(error)\n'
+    model = script(place.folder, code(f'{loop}final_answer(1)'))
+    with on_terminal('run', 'Buy', '--model', model, '--tools', 'shop:order') as terminal:
+        terminal.wait_for('order(item=0)\nMay order be called? [y/N/cell/always/session/stop] ')
+        terminal.type('cell 3\n')
+        terminal.wait_for('approved: order: call 3 of 3 in this cell')
+        terminal.wait_for('order was approved 3 times in this cell\nMay order be called? ')
+        terminal.type('stop, enough\n')
+        terminal.wait_for('done')
+        assert terminal.exit_code() == 0
+    assert (place.folder / 'orders').read_text() == '0 1 2 '

@@ -40,6 +40,23 @@ PYTHON = Function(
 )
 """The function that carries code, for models that call functions."""
 
+CALL_TOOL = Function(
+    name='call_tool',
+    description='Call a tool that search_tools has found.',
+    parameters={
+        'type': 'object',
+        'properties': {'name': {'type': 'string'}, 'arguments': {'type': 'object'}},
+        'required': ['name', 'arguments'],
+    },
+)
+"""The function that carries a call of a tool that the request does not describe."""
+
+
+def first_use_message(stubs: Sequence[str]) -> str:
+    """The tools that code called without having been shown them."""
+    listed = '\n\n'.join(stubs)
+    return f'Tools that were called for the first time:\n```python\n{listed}\n```' if stubs else ''
+
 
 @cache
 def prompt_file(name: str) -> str:
@@ -64,6 +81,9 @@ class PromptParts:
 
     has_script_runner: bool = False
     """Whether `run_script` is defined for code."""
+
+    more_toolsets: Sequence[str] = ()
+    """Toolsets whose tools are found by a search, a line each."""
 
     output: str | None = None
     """The type the answer must have, in words."""
@@ -112,6 +132,9 @@ def system_prompt(parts: PromptParts) -> str:
         sections.append(f'Functions you may call{instead}{_written_calls(parts.model_tools)}')
     if parts.skills:
         sections.append(_skills_section(parts))
+    if parts.more_toolsets:
+        listed = '\n'.join(parts.more_toolsets)
+        sections.append(f'{parts.text("more_tools" if parts.python else "more_functions")}\n{listed}')
     if parts.output is not None:
         what = 'The value given to final_answer' if parts.python else 'Your answer'
         sections.append(f'{what} must be {parts.output}.')
@@ -231,7 +254,9 @@ def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
     return '\n\n'.join(pieces)
 
 
-def changed_tools_message(stubs: str, calls: Sequence[Function], *, gone: Sequence[str], functions: bool) -> str:
+def changed_tools_message(
+    stubs: str, calls: Sequence[Function], *, gone: Sequence[str], more: Sequence[str] = (), functions: bool
+) -> str:
     """Tools that were enabled or disabled since the last step. `functions`: the request itself offers the calls."""
     pieces: list[str] = []
     if stubs:
@@ -240,6 +265,8 @@ def changed_tools_message(stubs: str, calls: Sequence[Function], *, gone: Sequen
         pieces.append(f'Functions you may call from now on: {", ".join(function.name for function in calls)}.')
     elif calls:
         pieces.append(f'Functions you may call from now on{_written_calls(calls)}')
+    if more:
+        pieces.append('\n'.join(['From now on, search_tools finds the tools of these toolsets:', *more]))
     if gone:
         pieces.append(f'These functions are no longer available, do not call them: {", ".join(gone)}.')
     return '\n\n'.join(pieces)

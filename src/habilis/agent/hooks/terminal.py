@@ -12,6 +12,7 @@ from habilis.agent.events import (
     AnswerRefused,
     ApprovalAnswered,
     ApprovalAsked,
+    ApprovalUsed,
     CellFinished,
     CodeEvent,
     CompactedEvent,
@@ -72,6 +73,7 @@ _PROGRESS = frozenset[type[Event]](
         NoticeEvent,
         ApprovalAsked,
         ApprovalAnswered,
+        ApprovalUsed,
         AnswerRefused,
         CompactedEvent,
         RetryEvent,
@@ -234,6 +236,8 @@ class TerminalView:
                 self._show_request(request)
             case ApprovalAnswered():
                 self._console.line(f'approved: {event.text}', 'magenta')
+            case ApprovalUsed():
+                self._line(f'approved: {event.text}', 'dim', indent='  ')
             case QuestionEvent(question=question):
                 self._console.line(f'question: {question}', 'bold magenta')
             case NoticeEvent(message=message):

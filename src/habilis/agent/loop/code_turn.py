@@ -3,10 +3,12 @@
 import asyncio
 import functools
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from habilis.agent.context.observation import DEFINED_TYPES, ROLLED_BACK, describe_hidden_tool, observe
+from habilis.agent.context.prompt import first_use_message
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.durable.cells import CellOutcome
 from habilis.agent.durable.recorder import Recorder
@@ -26,6 +28,7 @@ from habilis.sandbox.contract import Cell, CellError, Stream, Variable
 from habilis.tools import Toolbox
 
 STOPPED_CODE = 'this code was stopped before its end'
+_STUB = re.compile(r'^(?:async )?def (\w+)\(', re.MULTILINE)
 logger = logging.getLogger('habilis.agent')
 
 
@@ -75,6 +78,9 @@ class CodeRunner:
 
         self._is_live = False
         """Whether the last cell was run, not answered from the record."""
+
+        self._told: set[str] = set()
+        """Tools whose stubs the model was shown in observations."""
 
         self.leaves_stopped = False
         """Whether a cell without an outcome in the record is not run again."""
@@ -126,6 +132,7 @@ class CodeRunner:
 
     async def run(self, code: str, *, number: int, can_stop: bool, note: str = '') -> CellOutcome:
         """Run one cell, or take its outcome from the record. The observation ends with the `note`."""
+        self._toolbox.add_called(free_names(code, self._variables))  # code of later cells may call them indirectly
         live = functools.partial(self._run_live, code, number=number, can_stop=can_stop, note=note)
         if self.leaves_stopped:
             live = functools.partial(self._leave_stopped, code)
@@ -139,6 +146,7 @@ class CodeRunner:
             self._answer.withdraw()
             raise
         self._variables = outcome.variables
+        self._told.update(_STUB.findall(outcome.observation))
         if not outcome.answered:
             self._answer.withdraw()
         elif not self._answer.is_given:  # from the record
@@ -157,7 +165,6 @@ class CodeRunner:
         await self.restore()
         self._events.go_live()
         self._events.emit(CodeEvent(code=code))
-        self._toolbox.add_called(free_names(code, self._variables))
         functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
         self._toolbox.open(code)
@@ -190,7 +197,7 @@ class CodeRunner:
                 if variable.name in tools and variable.name not in self._variables
             ],
             calls=cell.calls,
-            note='\n'.join(filter(None, (verdict.note, note))),
+            note='\n'.join(filter(None, (self._first_used(cell), verdict.note, note))),
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)
@@ -206,6 +213,13 @@ class CodeRunner:
             answer=self._answer.raw if answered else None,
             question=self._toolbox.take_question(),
         )
+
+    def _first_used(self, cell: Cell) -> str:
+        """The stubs of tools that the model was not shown before, not even by this cell."""
+        told = self._told.union(_STUB.findall(f'{cell.stdout}\n{cell.text or ""}'))
+        unlisted = {*self._toolbox.unlisted()} - told
+        new = dict.fromkeys(call.tool for call in cell.calls if call.tool in unlisted)
+        return first_use_message([self._toolbox.describe(name) for name in new])
 
     def _judge(self, code: str, cell: Cell, *, names: Sequence[str], can_stop: bool) -> Verdict:
         seen = SeenCell(

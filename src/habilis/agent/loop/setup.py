@@ -5,7 +5,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from habilis.agent.agent_tools import delegate_name, each_tool, needs_sandbox
+from habilis.agent.agent_tools import delegate_name, each_tool, needs_sandbox, resolve_tools
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
@@ -22,7 +22,7 @@ from habilis.agent.loop.further_solutions import compare_with, save_start
 from habilis.agent.loop.input_files import check_files, describe_file
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.model_turn import ModelTurn
-from habilis.agent.loop.offered_tools import OfferedTools
+from habilis.agent.loop.offered_tools import OfferedTools, unlisted_tools
 from habilis.agent.loop.output_validators import OutputValidators
 from habilis.agent.loop.recalled_calls import CallResults, without_effects
 from habilis.agent.loop.run import Run
@@ -39,6 +39,7 @@ from habilis.models.files import File, Image
 from habilis.sandbox.contract import Variable
 from habilis.sandbox.host.results import pack_variables
 from habilis.tools import Context, Toolbox, Toolset
+from habilis.tools.catalog import SEARCH
 
 
 def check_inputs(setup: AgentSetup, variables: Mapping[str, object]) -> None:
@@ -105,7 +106,7 @@ async def _build(
     history = History(
         tools=toolbox.signatures(),
         found_tools=inputs.found_tools,
-        helpers=inputs.helpers,
+        helpers=inputs.helpers if toolbox.more_toolsets() else inputs.helpers | {SEARCH},
         is_talk=setup.talk,
     )
     history.expects_code = _expects_code(setup, inputs, sandboxes, history)
@@ -229,7 +230,13 @@ def _toolbox(
         context=Context(inputs.spec.deps, run_id=inputs.spec.run_id),
         sandbox=sandboxes.main if sandboxes else None,
         grants=inputs.start.grants,
-        look_up=inputs.library.tool if inputs.library is not None else None,
+        unlisted=unlisted_tools(
+            resolve_tools(setup.tools),
+            setup.settings.tool_tokens,
+            python=setup.python,
+            kept=inputs.found_tools | inputs.helpers,
+        ),
+        library=inputs.library,
     )
     if inputs.recorder is not None:
         inputs.recorder.grants = inputs.start.grants
@@ -257,6 +264,7 @@ def _prompt(
         model_tools=tools.model_tools,
         skills={skill.name: skill.description for skill in setup.skills},
         has_script_runner=bool(definitions),
+        more_toolsets=toolbox.more_toolsets(),
         output=OutputType(inputs.spec.output_type).name if inputs.spec.output_type is not None else None,
         instructions=inputs.instructions,
         packages=packages_rule(setup.sandbox_settings, files=has_files),

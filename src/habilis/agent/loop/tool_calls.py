@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from habilis.agent.context.observation import tool_log
 from habilis.agent.context.output import as_text
-from habilis.agent.context.prompt import PYTHON, step_tools_message
+from habilis.agent.context.prompt import CALL_TOOL, PYTHON, step_tools_message
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.core.errors import JournalError
 from habilis.core.integers import error_text, integer_text, read_integer
@@ -52,7 +52,7 @@ class ToolCaller:
     @property
     def model_tools(self) -> tuple[Function, ...]:
         """The tools that are for the model."""
-        return _offered(self._toolbox)
+        return (*_offered(self._toolbox), *((CALL_TOOL,) if self._toolbox.unlisted('model') else ()))
 
     def describe(self, lent: Toolbox) -> str:
         """Text about tools that are there for one step. Functions are offered by the request itself."""
@@ -105,14 +105,20 @@ class ToolCaller:
 
     def _prepare(self, call: FunctionCall) -> PreparedCall | str:
         """A call with its arguments read and validated, or what is wrong with it. Not on the event loop."""
-        names = [function.name for function in self.functions or self.model_tools]
-        if call.name not in names:
-            near = similar_names(call.name, names, n=3, cutoff=0.4) or names
-            return f'There is no function {call.name!r}; there is {", ".join(near) or "none"}.'
-        arguments = _read(call.arguments or '{}')
+        name, arguments = call.name, _read(call.arguments or '{}')
+        names, more = (
+            [function.name for function in self.functions or self.model_tools],
+            self._toolbox.unlisted('model'),
+        )
+        if name == CALL_TOOL.name and more and is_dict(arguments):
+            inside = arguments.get('arguments', {})
+            name, arguments = str(arguments.get('name')), _read(inside) if isinstance(inside, str) else inside
+        if name not in more and (name not in names or name == CALL_TOOL.name):
+            near = similar_names(name, more, n=3, cutoff=0.7) or similar_names(name, names, n=3, cutoff=0.4) or names
+            return f'There is no function {name!r}; there is {", ".join(near) or "none"}.'
         if not is_dict(arguments):
-            return f'The arguments of {call.name} must be a JSON object.'
-        return self._toolbox.prepare(call.name, fields_in(arguments))
+            return f'The arguments of {name} must be a JSON object.'
+        return self._toolbox.prepare(name, fields_in(arguments))
 
     async def _call(self, call: PreparedCall | str) -> str:
         if isinstance(call, str):

@@ -21,11 +21,11 @@ from habilis.forge.build.requests import StageConversation, code_block, literal_
 from habilis.forge.checks.calls import call_candidate
 from habilis.forge.checks.verification import verify
 from habilis.forge.contract import Candidate, Language
-from habilis.forge.library.index import FoundTool, has_values
 from habilis.forge.library.library import Library
 from habilis.forge.source import definition_of
 from habilis.models.contract import Model
 from habilis.sandbox import Sandbox
+from habilis.tools.search_index import FoundTool, has_values
 
 TRIED = 3
 """Tools that are called, the best first."""

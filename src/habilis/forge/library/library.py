@@ -24,10 +24,10 @@ from pydantic import TypeAdapter, ValidationError
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists, ToolNotFound
 from habilis.core.regular_files import read_regular, read_regular_text
 from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Language, Manifest
-from habilis.forge.library.index import FoundTool, IndexedTool, SearchIndex
 from habilis.forge.library.packages import check_packages
 from habilis.forge.library.usage import UsageLog
 from habilis.forge.source import read_source
+from habilis.tools.search_index import FoundTool, IndexedTool, SearchIndex
 from habilis.tools.tool_names import check_name
 
 MANIFEST, CURRENT = 'tool.json', 'current'

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.forge.library.index import IndexedTool, SearchIndex
 from habilis.forge.library.library import Library
+from habilis.tools.search_index import IndexedTool, SearchIndex
 from tests.forge.samples import double
 
 ENTRIES = [

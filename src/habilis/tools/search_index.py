@@ -1,4 +1,5 @@
-"""Full-text search over the tools of a library, in a SQLite file that can be deleted at any time."""
+"""Full-text search over tools: those of a library, in a SQLite file that can be deleted at any time, or those of a run,
+in memory."""
 
 import contextlib
 import math
@@ -13,7 +14,7 @@ from pathlib import Path
 from habilis.core.closing import close_with
 from habilis.core.stems import STOP_WORDS, Stemmer
 
-_FORMAT = 2
+_FORMAT = 3
 """Of the file: the tables, and how words are found in texts. An index of another format is made anew."""
 
 _SCHEMA = f"""
@@ -38,6 +39,9 @@ _IN_BODY = 0.7
 _STOP_WORDS = STOP_WORDS | frozenset('function get give given python return tool write'.split())
 _LITERAL = re.compile(r"""(?<!\w)(['"]).*?\1(?!\w)|\d[\d.,]*""")
 """Texts in quotes and numbers: they are arguments, and say nothing about the tool."""
+
+_HUMP = re.compile(r'(?<=[a-z0-9])(?=[A-Z])')
+_CAMEL_CASE = re.compile(r'\b\w*[a-z0-9][A-Z]\w*')
 
 Row = tuple[str, int, str, str, str, str]
 """Name, version, summary, signature, stems of name and summary, stems of the rest."""
@@ -72,9 +76,10 @@ class FoundTool:
 
 
 class SearchIndex:
-    """The index of one library."""
+    """The index of one library, or of the tools of one run."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
+        """An index in a file; None: in memory."""
         self._path = path
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -82,7 +87,7 @@ class SearchIndex:
 
     def search(self, query: str, *, limit: int, threshold: float) -> list[FoundTool]:
         """The tools that share words with the query, best first."""
-        if not self._path.parent.is_dir():
+        if not self._exists:
             return []
         with self._open() as db:
             terms = self._stem(_LITERAL.sub(' ', query)) or self._stem(query)
@@ -100,9 +105,13 @@ class SearchIndex:
             for score, (name, version, summary, signature, *_) in best
         ]
 
+    @property
+    def _exists(self) -> bool:
+        return self._path is None or self._path.parent.is_dir()
+
     def versions(self) -> dict[str, int]:
         """All tools in the index, with their versions."""
-        if not self._path.parent.is_dir():
+        if not self._exists:
             return {}
         with self._open() as db:
             return dict(db.execute('SELECT name, version FROM tools').fetchall())
@@ -138,14 +147,14 @@ class SearchIndex:
 
     def is_marked(self, stamp: str) -> bool:
         """Whether the index was built from this state of the folder."""
-        if not self._path.parent.is_dir():
+        if not self._exists:
             return True
         with self._open() as db:
             return db.execute('SELECT stamp FROM marks').fetchall() == [(stamp,)]
 
     def _insert(self, db: sqlite3.Connection, entry: IndexedTool) -> set[str]:
-        title = self._stem(f'{entry.name.replace("_", " ")} {entry.summary}')
-        body = [term for term in self._stem(entry.text) if term not in title]
+        title = self._stem(_split_names(f'{entry.name} {entry.summary}'))
+        body = [term for term in self._stem(_split_names(entry.text)) if term not in title]
         return _insert(db, entry, title, body)
 
     def _stem(self, text: str) -> list[str]:
@@ -176,6 +185,8 @@ class SearchIndex:
             self._delete()
 
     def _delete(self) -> None:
+        if self._path is None:
+            return
         for ending in ('', '-journal'):
             with contextlib.suppress(OSError):
                 self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
@@ -189,6 +200,16 @@ class SearchIndex:
             return _connection(self._path)
         except sqlite3.DatabaseError:  # the folder is read-only
             return _connection(None)
+
+
+def split_name(name: str) -> list[str]:
+    """The words of a name in snake case or camel case, in lower case."""
+    return _HUMP.sub('_', name).lower().strip('_').split('_')
+
+
+def _split_names(text: str) -> str:
+    """The text, and the parts of the names in it that are written in camel case. Other names are split as words are."""
+    return ' '.join([text, *(_HUMP.sub(' ', name) for name in _CAMEL_CASE.findall(text))])
 
 
 def _connection(path: Path | None) -> sqlite3.Connection:

@@ -1,0 +1,82 @@
+"""Calls of a tool of an MCP server: with the SDK alone, and through the client of Habilis."""
+
+import importlib
+import importlib.util
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measurement import Sample, interleave, summarize
+from habilis.tools import Toolbox
+
+CLIENT = 'habilis.tools.mcp'
+ROOT = Path(__file__).resolve().parents[2]
+Call = Callable[[], Awaitable[object]]
+
+
+def why_no_client() -> str:
+    """Why the client of Habilis cannot be measured; empty if it can."""
+    return '' if importlib.util.find_spec(CLIENT) else 'this version has no MCP client'
+
+
+async def call_times(rounds: int) -> list[Sample]:
+    """Seconds of a call with the SDK alone and, if there is a client of Habilis, through that; interleaved."""
+    async with AsyncExitStack() as stack:
+        calls = [await stack.enter_async_context(_bare())]
+        if not why_no_client():
+            calls.append(await stack.enter_async_context(_ours()))
+        return await interleave(rounds, *(_timed(call) for call in calls))
+
+
+async def listing_time(tools: int, rounds: int) -> Sample:
+    """Seconds to list the tools of a server that runs, and to turn them into stubs, with the client of Habilis."""
+    times: list[float] = []
+    for _ in range(rounds):
+        server = _server(tools)
+        try:
+            await server.connection.client()
+            started = time.perf_counter()
+            stubs = [tool.stub for tool in (await server.opened()).tools]
+            times.append(time.perf_counter() - started)
+        finally:
+            await server.close()
+        assert len(stubs) > tools
+    return summarize(times)
+
+
+def _timed(call: Call) -> Callable[[], Awaitable[float]]:
+    async def measure() -> float:
+        started = time.perf_counter()
+        await call()
+        return time.perf_counter() - started
+
+    return measure
+
+
+@asynccontextmanager
+async def _bare() -> AsyncGenerator[Call]:
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    command = StdioServerParameters(command=sys.executable, args=['-m', 'benchmarks.mcp.server', '0'], cwd=ROOT)
+    async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        yield lambda: session.call_tool('add', {'left': 2, 'right': 3})
+
+
+@asynccontextmanager
+async def _ours() -> AsyncGenerator[Call]:
+    server = _server(0)
+    try:
+        toolbox = Toolbox([await server.opened()])
+        yield lambda: toolbox.call('add', left=2, right=3)
+    finally:
+        await server.close()
+
+
+def _server(tools: int) -> Any:
+    made = importlib.import_module(CLIENT).McpServer
+    return made([sys.executable, '-m', 'benchmarks.mcp.server', str(tools)], cwd=ROOT, name='bench')
