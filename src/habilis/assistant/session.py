@@ -1,10 +1,11 @@
 """`Session`: one conversation of a user with an agent that remembers."""
 
+import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from typing_extensions import Unpack
 
@@ -15,27 +16,20 @@ from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.undo import TakenBack, take_back
 from habilis.agent.events import CompactedEvent, RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Hook
-from habilis.agent.hooks.stream import stream_events
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.assistant import records
 from habilis.assistant.agents import SessionAgent
-from habilis.assistant.contract import (
-    NoView,
-    SessionEvent,
-    TurnAbandoned,
-    TurnEnded,
-    TurnStarted,
-    Unfinished,
-    View,
-)
+from habilis.assistant.contract import NoView, SessionEvent, TurnAbandoned, TurnEnded, TurnStarted, Unfinished, View
 from habilis.assistant.modes import Mode, check_mode, default_mode
 from habilis.assistant.project_instructions import InstructionFile
 from habilis.assistant.recall import Recall
 from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session
+from habilis.assistant.shell_commands import CommandRun, attached_text, run_command, unsent_commands
+from habilis.assistant.turns import OneAtATime, Show, stream_turn
 from habilis.core.approval import Approval
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
-from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
+from habilis.core.errors import AgentError, JournalError, RunNotFound
 from habilis.core.settings import load_settings
 from habilis.journal.copies import new_run_id
 from habilis.journal.index import name_of
@@ -113,10 +107,11 @@ class Session(Closing):
         """The conversation that this one is a copy of, until its first turn is recorded."""
 
         self._ledger = Ledger('chat')
-        self._shows: list[Callable[[SessionEvent], None]] = []
-        self.is_busy = False
-        """Whether a turn is under way."""
+        self._commands: list[str] = []
+        """What commands of the user have printed since the last message."""
 
+        self._shows: list[Show] = []
+        self._one = OneAtATime()
         self._running = ''
         """Id of the run of the turn under way."""
 
@@ -141,6 +136,11 @@ class Session(Closing):
     def tools(self) -> Sequence[AnyTool]:
         """What code can call, beside the tools of a library. Raises `AgentError` before the session is open."""
         return self._ready.tools
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn is under way."""
+        return self._one.is_busy
 
     @property
     def usage(self) -> Usage:
@@ -177,7 +177,7 @@ class Session(Closing):
 
     async def switch(self, model: ModelChoice, **options: Unpack[WorkOptions]) -> None:
         """Go on with another model and these options, in the same conversation. If that fails, nothing changes."""
-        self._check_idle()
+        self._one.check(self.id)
         # A mode that nobody chose is the default of the new options: a folder that is shared now is asked about.
         mode = default_mode(options) if self._mode == default_mode(self._options) else self._mode
         opened = await self._open_agent(model, options, mode=mode)
@@ -194,7 +194,7 @@ class Session(Closing):
         """Go on in another mode, in the same conversation. If that fails, nothing changes. Raises `AgentError`."""
         wanted = check_mode(mode)
         await self.open()
-        self._check_idle()
+        self._one.check(self.id)
         if wanted == self._mode:
             return
         opened = await self._open_agent(self._ready.model, self._options, mode=wanted)
@@ -245,9 +245,11 @@ class Session(Closing):
     async def _send(self, message: str, files: Sequence[File], attached: str) -> Result[Any]:
         await check_idle(self.store, self.memory.user, self.id)
         turn = await self.memory.add_turn(self.id, 'user', message)
+        attached = f'{attached_text(self._commands)}{attached}'
         text = f'{message}{attached}'
-        is_again = self.unfinished is not None and message == self.unfinished.message
+        is_again = self.unfinished is not None and message == self.unfinished.message and not self._commands
         if self.unfinished is not None and (is_again or not files):  # the record has the files of the same message
+            self._commands = []
             try:
                 return await self._finish(self.unfinished, None if is_again else text)
             except JournalError as error:
@@ -269,16 +271,7 @@ class Session(Closing):
         self, message: str, *, files: Sequence[File] = (), attached: str = ''
     ) -> AsyncGenerator[SessionEvent, None]:
         """Like `send`, and yields the events as they happen; the last is `TurnEnded`. Closing it stops the turn."""
-
-        async def work(hook: Hook) -> Result[Any]:
-            show = cast('Callable[[SessionEvent], None]', hook)
-            self._shows.append(show)
-            try:
-                return await self.send(message, files=files, attached=attached)
-            finally:
-                self._shows.remove(show)
-
-        return cast('AsyncGenerator[SessionEvent, None]', stream_events(work))
+        return stream_turn(self._shows, lambda: self.send(message, files=files, attached=attached))
 
     async def finish(self) -> Result[Any]:
         """Finish the unfinished turn from its record. Nothing that is in it is done again. Raises `HabilisError`."""
@@ -295,6 +288,20 @@ class Session(Closing):
         with self._turn():
             await self._ready.agent.answer(run, answer, path=path, user=self.memory.user)
             return await self._finish(Unfinished(run=run, message=''))
+
+    async def run_command(self, command: str, show: Callable[[str], None]) -> CommandRun:
+        """Run a shell command of the user in a sandbox with the files of this session; the next message tells of it.
+
+        `show` is called with what it prints. Raises `HabilisError`.
+        """
+        await self.open()
+        with self._turn():
+            ran = await run_command(command, self._options, self._mode, show)
+            self._commands.append(ran.text)
+            await self.memory.add_turn(self.id, 'tool', ran.text)
+        if ran.is_stopped:
+            raise asyncio.CancelledError
+        return ran
 
     def stop(self) -> bool:
         """Stop the turn under way, which raises `RunStopped` and is unfinished then. False if there is none."""
@@ -331,6 +338,7 @@ class Session(Closing):
             nonlocal has_started
             if isinstance(event, RunStarted | RunResumed):
                 has_started = True
+                self._commands = [] if isinstance(event, RunStarted) else self._commands
             elif isinstance(event, CompactedEvent):  # what the model was given before may be among what was shortened
                 self._recall.given.clear()
             self._show(event)
@@ -359,19 +367,8 @@ class Session(Closing):
         for show in (self.view.show, *self._shows):
             show(event)
 
-    @contextlib.contextmanager
-    def _turn(self) -> Generator[None]:
-        self._check_idle()
-        self.is_busy = True
-        try:
-            yield
-        finally:
-            self.is_busy = False
-
-    def _check_idle(self) -> None:
-        if self.is_busy:
-            msg = f'the conversation {self.id!r} is in the middle of a turn: wait for it, or stop it'
-            raise RunBusy(msg)
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        return self._one.turn(self.id)
 
     @property
     def _ready(self) -> SessionAgent:
@@ -390,7 +387,7 @@ class Session(Closing):
     async def enter(self, conversation: str | Recorded) -> None:
         """Go on in another conversation: a new one by its id, or a recorded one."""
         await self.open()
-        self._check_idle()
+        self._one.check(self.id)
         recorded = conversation if isinstance(conversation, Recorded) else None
         session = conversation if isinstance(conversation, str) else conversation.session
         note = recorded.note if recorded is not None else TurnNote()
@@ -399,6 +396,7 @@ class Session(Closing):
         await self._move(self._ready.agent.conversation(session, user=self.memory.user), note)
         if note.mode and self._given_mode is None:
             await self.set_mode(note.mode)
+        self._commands = await unsent_commands(self.memory, session)
         self.is_recorded = recorded is not None
         self.unfinished = recorded.unfinished if recorded is not None else None
 
@@ -411,7 +409,7 @@ class Session(Closing):
     async def fork(self) -> str:
         """Go on in a copy, which is recorded from its first turn on. Returns the id of the one that stays as it is."""
         await self.open()
-        self._check_idle()
+        self._one.check(self.id)
         left = self.id
         last = [turn.id for turn in await self.memory.turns(left, limit=1)]
         note = TurnNote(given=self._recall.given, earlier=[*self._earlier, *last])
@@ -430,7 +428,7 @@ class Session(Closing):
         """Take back the last turn, or the unfinished one: its messages, variables, what the memory has of it and, with
         checkpoints, its files. None if there is no turn. Raises `HabilisError`."""
         await self.open()
-        self._check_idle()
+        self._one.check(self.id)
         if self.unfinished is not None:
             taken = await take_back(self.store, self.unfinished.run, user=self.memory.user)
             self.unfinished = None
@@ -438,6 +436,7 @@ class Session(Closing):
             taken = await self._conversation.undo()
         if taken is not None:
             await records.forget_turns(self.memory, self.id, taken)
+            self._commands = await unsent_commands(self.memory, self.id)
             self._recall.last = None
         return taken
 

@@ -23,6 +23,20 @@ async def test_help_names_all_commands_and_an_unknown_one_gets_a_suggestion(chat
     assert 'error: no such command: /xyzzy; /help lists all commands' in shown
 
 
+@pytest.mark.skipif(sys.platform != 'linux', reason='needs the process backend')
+async def test_a_shell_command_shows_its_output_and_the_next_message_has_it(
+    chats: Chats, place: Place, capsys: Capture
+) -> None:
+    Path(place.folder / 'sales.csv').write_text('a,b\n')
+    await chats.chat(Person('!ls *.csv; false', '!', 'Which file?'), ['sales.csv'], workspace=str(place.folder))
+    shown = capsys.readouterr().out
+    assert 'sales.csv\nexit code 1\n' in shown
+    assert '!COMMAND runs a shell command' in shown
+    assert '$ ls *.csv; false\nsales.csv\n[exit code 1]' in chats.sent(0)[-1]
+    await chats.chat(Person('!echo hello'), [])
+    assert 'hello\nthe command saw no files of yours: /share read' in capsys.readouterr().out
+
+
 async def test_undo_takes_back_the_turn_its_variables_and_what_the_memory_has_of_it(
     chats: Chats, capsys: Capture
 ) -> None:

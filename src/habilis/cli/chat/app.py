@@ -10,10 +10,11 @@ from typing import Any
 import typer
 
 from habilis.agent.contract import Result
+from habilis.agent.hooks.sanitize import escape_controls
 from habilis.assistant import Mode
 from habilis.assistant.attachments import AttachmentError, attach
 from habilis.assistant.records import Recorded
-from habilis.cli.chat.command_names import is_command, waits_for_turn
+from habilis.cli.chat.command_names import SHELL, is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.file_changes import changes_of_turn
 from habilis.cli.chat.front import FrontEnd
@@ -132,8 +133,32 @@ class ChatApp:
     # Turns ------------------------------------------------------------------------------------------------------------
 
     async def _take(self, chat: ChatSession, commands: Commands, message: str) -> None:
+        if message.startswith(SHELL):
+            await self._run_command(chat, message.removeprefix(SHELL).strip())
+            return
         said = commands.message_of(message) if is_command(message) else message
         await (commands.run(message) if said is None else self._answer(chat, said))
+
+    async def _run_command(self, chat: ChatSession, command: str) -> None:
+        """Run a shell command. The next message tells the model about it."""
+        if not command:
+            self._say(f'{SHELL}COMMAND runs a shell command in the sandbox, such as {SHELL}ls')
+            return
+        last = '\n'
+
+        def show(text: str) -> None:
+            nonlocal last
+            last = text or last
+            print(escape_controls(text), end='', flush=True)
+
+        with self._front.working('running'):
+            ran = await chat.session.run_command(command, show)
+        if not last.endswith('\n'):
+            print(flush=True)
+        if ran.problem:
+            self._say(ran.problem)
+        if chat.request.workspace is None:
+            self._say('the command saw no files of yours: /share read shows it this folder')
 
     async def _answer(self, chat: ChatSession, message: str) -> None:
         session = chat.session

@@ -61,10 +61,14 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/quit': SlashCommand('/quit', 'leave (also q, exit, Ctrl-D)'),
 }
 
+SHELL = '!'
+"""What a message starts with that is a shell command."""
+
 KEYS = """\
 Enter sends. Ctrl-J, Esc Enter or a backslash at the end of a line starts a new line.
 Esc or Ctrl-C stops the turn; your next message then continues it. What you type meanwhile is sent after the turn;
 commands that only show something, /model and /quit work at once.
+!COMMAND runs a shell command in the sandbox, such as !ls; your next message tells the model what it printed.
 @FILE gives a file to the model. Up and Down go through what you have sent, Tab completes."""
 
 
