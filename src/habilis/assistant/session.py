@@ -17,6 +17,7 @@ from habilis.agent.durable.undo import TakenBack, take_back
 from habilis.agent.events import CompactedEvent, RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
+from habilis.agent.shortening import Shortened
 from habilis.assistant import records
 from habilis.assistant.agents import SessionAgent
 from habilis.assistant.contract import NoView, SessionEvent, TurnAbandoned, TurnEnded, TurnStarted, Unfinished, View
@@ -25,14 +26,13 @@ from habilis.assistant.project_instructions import InstructionFile
 from habilis.assistant.recall import Recall
 from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session
 from habilis.assistant.shell_commands import CommandRun, attached_text, run_command, unsent_commands
-from habilis.assistant.turns import OneAtATime, Show, stream_turn
+from habilis.assistant.turns import OneAtATime, Show, settle_doubts, stream_turn
 from habilis.core.approval import Approval
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunNotFound
 from habilis.core.settings import load_settings
 from habilis.journal.copies import new_run_id
-from habilis.journal.index import name_of
 from habilis.journal.runs import ListedRun, list_runs
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory, MemoryContext, Turn
@@ -41,9 +41,6 @@ from habilis.models.files import File
 from habilis.models.usage import Ledger
 
 CARRY_OUT = 'Carry out this plan:'
-ASK_USER = 'ask_user'
-"""The tool of `people_toolset` that asks."""
-
 _Work = Callable[[Hook], Awaitable[Result[Any]]]
 
 
@@ -290,10 +287,7 @@ class Session(Closing):
             return await self._finish(Unfinished(run=run, message=''))
 
     async def run_command(self, command: str, show: Callable[[str], None]) -> CommandRun:
-        """Run a shell command of the user in a sandbox with the files of this session; the next message tells of it.
-
-        `show` is called with what it prints. Raises `HabilisError`.
-        """
+        """Run a shell command with the files of this session. `show` and the next message get what it prints."""
         await self.open()
         with self._turn():
             ran = await run_command(command, self._options, self._mode, show)
@@ -316,11 +310,8 @@ class Session(Closing):
         result = await self._watch(turn, lambda hook: agent.resume(turn.run, answer, user=user, hooks=[hook]))
         while self.view.is_present and (doubts := [one for one in result.waiting if not one.tool]):
             self.unfinished = turn
-            for doubt in doubts:
-                is_question = name_of(doubt.path).partition('(')[0] == ASK_USER  # nobody has answered it
-                if not (is_question or await self.view.may_repeat(doubt)):
-                    return result
-                await agent.answer(turn.run, {'again': True}, path=doubt.path, user=user)
+            if not await settle_doubts(doubts, self.view, functools.partial(agent.answer, turn.run, user=user)):
+                return result
             result = await self._watch(turn, lambda hook: agent.resume(turn.run, user=user, hooks=[hook]))
         return result
 
@@ -344,10 +335,8 @@ class Session(Closing):
             self._show(event)
 
         self._running = turn.run
-        started = TurnStarted(
-            run=turn.run, session=self.id, message=turn.message, memory=memory, instructions=instructions
-        )
-        self._show(started)
+        said = turn.message
+        self._show(TurnStarted(run=turn.run, session=self.id, message=said, memory=memory, instructions=instructions))
         try:
             result = await work(hook)
             if text := records.last_words(result):
@@ -439,6 +428,17 @@ class Session(Closing):
             self._commands = await unsent_commands(self.memory, self.id)
             self._recall.last = None
         return taken
+
+    async def compact(self, keep: str = '') -> Shortened:
+        """Shorten what the model gets of the conversation so far; see `Chat.compact`. Raises `HabilisError`."""
+        await self.open()
+        if self.unfinished is not None:
+            msg = 'the last turn is not finished: send a message to finish it, or take it back'
+            raise AgentError(msg)
+        with self._turn():
+            done = await self._conversation.compact(keep)
+        self._recall.given.clear()
+        return done
 
     async def turns(self) -> list[Turn]:
         """All turns of the conversation; of a copy, also those from before it was made."""

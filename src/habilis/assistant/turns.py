@@ -1,14 +1,18 @@
-"""One turn at a time, and its events as a stream."""
+"""One turn at a time, what is asked when it goes on, and its events as a stream."""
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from typing import Any, cast
 
-from habilis.agent.contract import Result
+from habilis.agent.contract import Result, Waiting
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
-from habilis.assistant.contract import SessionEvent
+from habilis.assistant.contract import SessionEvent, View
 from habilis.core.errors import RunBusy
+from habilis.journal.index import name_of
+
+ASK_USER = 'ask_user'
+"""The tool of `people_toolset` that asks."""
 
 Show = Callable[[SessionEvent], None]
 
@@ -34,6 +38,18 @@ class OneAtATime:
         if self.is_busy:
             msg = f'the conversation {session!r} is in the middle of a turn: wait for it, or stop it'
             raise RunBusy(msg)
+
+
+async def settle_doubts(
+    doubts: Sequence[Waiting], view: View, answer: Callable[..., Coroutine[object, object, None]]
+) -> bool:
+    """Ask about calls that were under way when their turn was cut short. False if one is not to be repeated."""
+    for doubt in doubts:
+        is_question = name_of(doubt.path).partition('(')[0] == ASK_USER  # nobody has answered it
+        if not (is_question or await view.may_repeat(doubt)):
+            return False
+        await answer({'again': True}, path=doubt.path)
+    return True
 
 
 def stream_turn(shows: list[Show], take: Callable[[], Awaitable[Result[Any]]]) -> AsyncGenerator[SessionEvent, None]:

@@ -55,7 +55,10 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/undo': SlashCommand('/undo', 'take back the last turn', waits=_always),
     '/fork': SlashCommand('/fork', 'go on in a copy of this chat', waits=_always),
     '/clear': SlashCommand('/clear', 'start a new chat', waits=_always),
-    '/save': SlashCommand('/save [FILE]', 'write the chat to a Markdown file'),
+    '/compact': SlashCommand(
+        '/compact [WHAT TO KEEP]', 'shorten what the model gets of this chat so far', waits=_always
+    ),
+    '/export': SlashCommand('/export [FILE]', 'write the chat to a file: Markdown, or FILE.json'),
     '/cost': SlashCommand('/cost', 'tokens and cost so far'),
     '/context': SlashCommand('/context', 'how full the context is'),
     '/quit': SlashCommand('/quit', 'leave (also q, exit, Ctrl-D)'),

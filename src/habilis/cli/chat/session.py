@@ -7,6 +7,7 @@ from dataclasses import replace
 from habilis._version import __version__
 from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.options import WorkOptions
+from habilis.agent.shortening import Shortened
 from habilis.assistant import Mode, Session
 from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
@@ -80,6 +81,12 @@ class ChatSession:
     def context_tokens(self) -> int:
         """Tokens of the last request of this conversation with its reply; 0 if there was none."""
         return self._view.context_tokens if self.session.is_recorded else 0
+
+    async def compact(self, keep: str) -> Shortened:
+        """Shorten what the model gets of the conversation so far."""
+        done = await self.session.compact(keep)
+        self._view.context_tokens = max(0, self._view.context_tokens - done.before + done.after)
+        return done
 
     @property
     def title(self) -> str:
