@@ -19,7 +19,9 @@ Capture = pytest.CaptureFixture[str]
 async def test_help_names_all_commands_and_an_unknown_one_gets_a_suggestion(chats: Chats, capsys: Capture) -> None:
     await chats.chat(Person('/help', '/moddel', '/xyzzy'), [])
     shown = capsys.readouterr().out
-    for name in '/model /sandbox /packages /tools /memory /tasks /runs /undo /fork /clear /compact /export /cost /quit'.split():
+    for name in (
+        '/model /sandbox /packages /tools /memory /tasks /runs /undo /fork /clear /compact /export /cost /quit'.split()
+    ):
         assert f'\n{name}' in shown
     assert 'error: no such command: /moddel; did you mean /model?' in shown
     assert 'error: no such command: /xyzzy; /help lists all commands' in shown
@@ -103,6 +105,19 @@ async def test_tools_tasks_and_cost(chats: Chats, capsys: Capture) -> None:
     assert 'Paint the boat' in shown[shown.index('TASK') :]
     assert 'recent_conversations' in shown[shown.index('TOOL ') :]
     assert '1 request, ' in shown
+
+
+async def test_keys_are_those_of_the_settings_until_the_user_takes_others(
+    chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv('HABILIS_KEYS', 'vim')
+    person = Person('/keys', answers=[])
+    await chats.chat(person, [])
+    assert person.keys == 'vim'
+    person.messages = ['/keys emacs']
+    await chats.chat(person, [])
+    assert person.keys == 'emacs'
+    assert 'error: write /keys [emacs | vim]' in capsys.readouterr().out
 
 
 async def test_compact_says_by_how_much_the_chat_is_shorter(chats: Chats, capsys: Capture) -> None:

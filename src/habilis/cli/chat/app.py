@@ -94,6 +94,7 @@ class ChatApp:
     async def _opened(self) -> AsyncGenerator[tuple[ChatSession, Recorded | None]]:
         """The session, with its memory, journal and model open."""
         settings = read_settings(self._request.load_settings)
+        self._front.use_keys(settings.keys)
         store = open_store(settings.journal)
         embedder = choose_embedder(settings)
         warming = asyncio.ensure_future(_warm_up(embedder))
@@ -168,6 +169,8 @@ class ChatApp:
             except AttachmentError:
                 self._front.put_back(message)
                 raise
+            for name in found.unseen:
+                self._say(f'{session.model.name} does not see images; its code can open {name}')
             result = await session.send(message, files=found.files, attached=found.text)
         await self._report(chat, result)
         await self._offer_plan(chat, result)

@@ -59,6 +59,7 @@ COMMANDS: Mapping[str, SlashCommand] = {
         '/compact [WHAT TO KEEP]', 'shorten what the model gets of this chat so far', waits=_always
     ),
     '/export': SlashCommand('/export [FILE]', 'write the chat to a file: Markdown, or FILE.json'),
+    '/keys': SlashCommand('/keys [emacs | vim]', 'edit what you type with other keys', ('emacs', 'vim')),
     '/cost': SlashCommand('/cost', 'tokens and cost so far'),
     '/context': SlashCommand('/context', 'how full the context is'),
     '/quit': SlashCommand('/quit', 'leave (also q, exit, Ctrl-D)'),

@@ -69,6 +69,7 @@ class Commands:
             '/clear': self._clear,
             '/compact': self._compact,
             '/export': self._export,
+            '/keys': self._keys,
             '/cost': self._cost,
             '/context': self._context,
         }
@@ -194,6 +195,13 @@ class Commands:
     async def _context(self, _: str) -> None:
         size, used = self._session.model.traits.context_tokens, self._chat.context_tokens
         _say(f'{used:,} of {size:,} tokens ({used / size:.0%}); earlier turns are shortened where it gets full')
+
+    async def _keys(self, name: str) -> None:
+        if name not in ('emacs', 'vim'):
+            msg = f'write {COMMANDS["/keys"].usage}'
+            raise CommandError(msg)
+        self._chat.front.use_keys(name)
+        _say(f'keys of {name}; for all chats: HABILIS_KEYS={name}, or keys = "{name}" in habilis.toml')
 
     # Memory -----------------------------------------------------------------------------------------------------------
 
