@@ -13,11 +13,12 @@ from habilis.agent.contract import Result
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.assistant import Mode
 from habilis.assistant.attachments import AttachmentError, attach
-from habilis.assistant.records import Recorded
+from habilis.assistant.records import Recorded, last_words
 from habilis.cli.chat.command_names import SHELL, is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.file_changes import changes_of_turn
 from habilis.cli.chat.front import FrontEnd
+from habilis.cli.chat.hook_trust import load_hooks
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.own_commands import summary_of
 from habilis.cli.chat.picker import pick_chat
@@ -111,9 +112,17 @@ class ChatApp:
                     settings = request.load_settings()
                 elif self._may_share and request.workspace is None and self._front.is_present:
                     request = with_share(request, await choose_share(self._front, os.getcwd()))
+                hooks = await load_hooks(self._front, request.workspace, self._say)
                 tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
                 chat = ChatSession(
-                    self._front, request, settings, memory=memory, store=store, tools=tools, mode=self._mode
+                    self._front,
+                    request,
+                    settings,
+                    memory=memory,
+                    store=store,
+                    tools=tools,
+                    hooks=hooks,
+                    mode=self._mode,
                 )
                 with self._front.working('starting'):
                     await chat.open(self._say)
@@ -171,7 +180,8 @@ class ChatApp:
                 raise
             for name in found.unseen:
                 self._say(f'{session.model.name} does not see images; its code can open {name}')
-            result = await session.send(message, files=found.files, attached=found.text)
+            added = await chat.hooks.before_turn(message)
+            result = await session.send(message, files=found.files, attached=f'{found.text}{added}')
         await self._report(chat, result)
         await self._offer_plan(chat, result)
 
@@ -250,6 +260,7 @@ class ChatApp:
     async def _report(self, chat: ChatSession, result: Result[Any]) -> None:
         """What the view does not say about the end of a turn."""
         session = chat.session
+        await chat.hooks.after_turn(last_words(result))
         if chat.request.checkpoints and (
             changes := await changes_of_turn(session.store, result.run_id, session.memory.user)
         ):

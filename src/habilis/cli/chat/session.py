@@ -9,6 +9,7 @@ from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.options import WorkOptions
 from habilis.agent.shortening import Shortened
 from habilis.assistant import Mode, Session
+from habilis.assistant.project_hooks import ProjectHooks
 from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.sharing import shared_folder
@@ -38,6 +39,7 @@ class ChatSession:
         memory: Memory,
         store: Store,
         tools: Sequence[AnyTool] = (),
+        hooks: ProjectHooks,
         mode: Mode | None = None,
     ) -> None:
         self.front = front
@@ -45,6 +47,7 @@ class ChatSession:
         self.request = request
         self.settings = settings
         self._tools = tools
+        self.hooks = hooks
         self._memory = memory
         self._store = store
         self._model: Model | None = None
@@ -161,7 +164,8 @@ class ChatSession:
             model = await choose_model(wanted, settings, self._view, say)
         try:
             settings = await choose_sandbox(request, settings, say)
-            return settings, model, {**agent_options(request, settings), 'tools': self._tools}
+            given = agent_options(request, settings)
+            return settings, model, {**given, 'tools': self._tools, 'gates': self.hooks.gates}
         except BaseException:
             if model is not self._model:
                 await model.close()
