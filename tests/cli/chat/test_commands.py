@@ -114,7 +114,7 @@ async def test_keys_are_those_of_the_settings_until_the_user_takes_others(
     person = Person('/keys', answers=[])
     await chats.chat(person, [])
     assert person.keys == 'vim'
-    person.messages = ['/keys emacs']
+    person.messages.append('/keys emacs')
     await chats.chat(person, [])
     assert person.keys == 'emacs'
     assert 'error: write /keys [emacs | vim]' in capsys.readouterr().out
