@@ -93,6 +93,7 @@ async def _sandbox(options: WorkOptions, mode: Mode) -> Sandbox:
     if why_no_processes_in(name, made):
         name, unused = WITH_PROCESSES, {*BackendSettings.__annotations__, 'packages'}
         made = SandboxSettings(**{key: value for key, value in made.items() if key not in unused})  # pyright: ignore[reportArgumentType]
+    made['workspace'] = made.get('workspace') or True  # an empty folder, where none is shared
     made['read_only'] = mode == 'plan' or made.get('read_only') is True
     made['limits'] = replace(made.get('limits') or Limits(), seconds=MAX_SECONDS)
     made['checkpoints'] = False

@@ -37,8 +37,8 @@ async def test_a_shell_command_shows_its_output_and_the_next_message_has_it(
     assert 'sales.csv\nexit code 1\n' in shown
     assert '!COMMAND runs a shell command' in shown
     assert '$ ls *.csv; false\nsales.csv\n[exit code 1]' in chats.sent(0)[-1]
-    await chats.chat(Person('!echo hello'), [])
-    assert 'hello\nthe command saw no files of yours: /share read' in capsys.readouterr().out
+    await chats.chat(Person('!ls; echo hello'), [])
+    assert '> !ls; echo hello\nhello\nthe command saw no files of yours: /share read' in capsys.readouterr().out
 
 
 async def test_undo_takes_back_the_turn_its_variables_and_what_the_memory_has_of_it(
