@@ -36,8 +36,9 @@ def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
 def test_an_image_goes_to_a_model_that_sees_and_is_a_file_for_others(tmp_path: Path) -> None:
     (tmp_path / 'plot.png').write_bytes(png())
     for sees_images in (True, False):
-        [file] = attach('@plot.png', folder=str(tmp_path), sees_images=sees_images).files
-        assert isinstance(file, Image) == sees_images
+        found = attach('@plot.png', folder=str(tmp_path), sees_images=sees_images)
+        assert isinstance(found.files[0], Image) == sees_images
+        assert found.unseen == ([] if sees_images else ['plot.png'])
 
 
 def test_a_folder_is_listed_up_to_a_bound(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ VALUES: dict[str, tuple[object, object]] = {
     'summary': ('default', 'Say it in a word.'),
     'notebook_view': (False, True),
     'status': (False, True),
+    'keys': ('vim', 'emacs'),
     'bell': (0.0, 5.5),
     'log_level': ('debug', 'warning,models=info'),
     'debug': (True, False),

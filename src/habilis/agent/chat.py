@@ -2,17 +2,23 @@
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import UnionType
-from typing import Any, Generic, overload
+from typing import Any, Generic, Protocol, overload
 
 from typing_extensions import TypeVar, Unpack
 
 from habilis.agent.contract import Result
 from habilis.agent.durable.runs import RunStore, wait_here
-from habilis.agent.durable.sessions import SessionState, cell_variables, check_idle, whole_turns
+from habilis.agent.durable.sessions import (
+    SessionState,
+    cell_variables,
+    check_idle,
+    note_messages,
+    whole_turns,
+)
 from habilis.agent.durable.undo import TakenBack, take_back
 from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.stream import stream_events
@@ -20,18 +26,28 @@ from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
 from habilis.agent.options import AgentSetup, Task
 from habilis.agent.run_spec import RunSpec, TurnOptions, run_spec
+from habilis.agent.shortening import Shortened, shorten
 from habilis.agent.signatures import with_options
 from habilis.core.closing import Closing
 from habilis.core.errors import AgentError, RunBusy, SandboxClosed, SandboxError
 from habilis.journal import recording_scope
-from habilis.models.contract import Message
+from habilis.models.contract import Message, Model
+from habilis.models.usage import Ledger
 from habilis.tools.grants import Grants
 
 logger = logging.getLogger('habilis.agent')
 T = TypeVar('T', default=Any)
 U = TypeVar('U')
 
-TakeTurn = Callable[[RunSpec, 'Chat'], Awaitable[Result]]
+
+class TakesTurns(Protocol):
+    """What a conversation needs of its agent; `Runner` has it."""
+
+    setup: AgentSetup
+    ledger: Ledger
+
+    async def run(self, spec: RunSpec, chat: 'Chat | None' = None) -> Result: ...
+    async def loaded_model(self) -> Model: ...
 
 
 class Chat(Closing, Generic[T]):
@@ -40,15 +56,14 @@ class Chat(Closing, Generic[T]):
     Each turn is a run. If the agent records its runs, the same session in another process continues the conversation.
     """
 
-    def __init__(self, take_turn: TakeTurn, setup: AgentSetup, runs: RunStore, *, session: str, user: str) -> None:
+    def __init__(self, runner: TakesTurns, runs: RunStore, *, session: str, user: str) -> None:
         """Internal: use `agent.conversation()`."""
         self.session = session or ('' if runs.is_off else f'chat-{secrets.token_hex(6)}')
         """Name of the conversation in the journal: pass it to `agent.conversation` to continue it. Empty without a
         journal."""
 
         self.user = user
-        self._take_turn = take_turn
-        self._setup = setup
+        self._runner = runner
         self._runs = runs
         self._state = self._start = SessionState()
         """Where the conversation is, and what its first turn starts with."""
@@ -116,7 +131,7 @@ class Chat(Closing, Generic[T]):
         with self._turn():
             await self._refresh()
             try:
-                result = await self._take_turn(spec, self)
+                result = await self._runner.run(spec, self)
             except BaseException:
                 if self._has_started:
                     await self._roll_back()
@@ -143,8 +158,8 @@ class Chat(Closing, Generic[T]):
     async def start_turn(self) -> tuple[SessionState, Sandboxes | None]:
         """What the turn under way starts with. Called by the agent."""
         self._has_started = True
-        if self._sandboxes is None and self._setup.python:
-            setup = self._setup
+        setup = self._runner.setup
+        if self._sandboxes is None and setup.python:
             self._sandboxes = await open_sandboxes(
                 setup.sandbox, setup.sandbox_settings, setup.tools, files=True, skills=setup.skills
             )
@@ -217,6 +232,24 @@ class Chat(Closing, Generic[T]):
             logger.warning('the variables of the conversation were lost: %s', error)
         await self._close_sandboxes()
 
+    async def compact(self, keep: str = '') -> Shortened:
+        """Shorten the messages of the turns so far: the model writes a summary, if its context is large or something
+        is to be kept; else each step becomes a short entry. Variables stay. `undo` brings the messages back."""
+        with self._turn():
+            await self._refresh()
+            state, runner = self._state, self._runner
+            done = await shorten(state.messages, await runner.loaded_model(), runner.ledger, keep)
+            if done.messages == state.messages:
+                return done
+            if state.run == self._start.run:  # a copy without a turn: its first run records them
+                self._state = self._start = replace(state, messages=done.messages)
+                return done
+            updated = state.updated
+            if self.session:
+                updated = await note_messages(self._runs.store, state.run, done.messages)
+            self._state = replace(state, messages=done.messages, updated=updated)
+            return done
+
     # Going back -------------------------------------------------------------------------------------------------------
 
     async def undo(self) -> TakenBack | None:
@@ -241,7 +274,7 @@ class Chat(Closing, Generic[T]):
         self._check_recorded()
         with self._turn():
             await self._refresh()
-        copy = Chat[T](self._take_turn, self._setup, self._runs, session=session or '', user=self.user)
+        copy = Chat[T](self._runner, self._runs, session=session or '', user=self.user)
         copy._state = copy._start = replace(self._state, grants=Grants())  # people have approved this one, not the copy
         return copy
 

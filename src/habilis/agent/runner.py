@@ -98,7 +98,7 @@ class Runner:
         check_types('a conversation', {'session': session, 'user': user})
         self._check_open()
         user = user or self.setup.settings.user or ''
-        chat = Chat(self.run, self.setup, self._runs, session=session or '', user=user)
+        chat = Chat(self, self._runs, session=session or '', user=user)
         self._chats.add(chat)
         return chat
 
@@ -149,7 +149,7 @@ class Runner:
         self._check_open()
         check_inputs(self.setup, spec.variables)
         tools = self._tools(spec)
-        model = await self._loaded_model()
+        model = await self.loaded_model()
         check_task_files(self.setup, spec.attached, model)
         user = spec.user or self.setup.settings.user or ''
         start, sandboxes = await self._start_of(spec, chat, user, is_nested=recorder is not None)
@@ -209,7 +209,7 @@ class Runner:
     ) -> StartedRun:
         found, helpers = await self._library_tools(spec)
         if self._delegation is not None:
-            helpers.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, spec.hooks))
+            helpers.append(self._delegation.tool(self.setup, await self.loaded_model(), tools, spec.hooks))
         started = await start_run(
             replace(
                 self.setup,
@@ -218,7 +218,7 @@ class Runner:
             ),
             RunInputs(
                 spec=spec,
-                model=await self._loaded_model(),
+                model=await self.loaded_model(),
                 instructions=await self._instructions(Context(spec.deps, run_id=spec.run_id), recorder),
                 ledger=self.ledger.child(self.setup.name),
                 start=start,
@@ -255,7 +255,7 @@ class Runner:
         if self._library is None:
             return [], []
         found = [tool for name in spec.library if (tool := self._library.tool(name)) is not None]
-        return [*found], [*self._library.helpers(await self._loaded_model())]
+        return [*found], [*self._library.helpers(await self.loaded_model())]
 
     async def _instructions(self, context: Context[object], recorder: Recorder | None) -> str:
         """The instructions of a run. Functions among them are called once: a resumed run has them in its record."""
@@ -270,7 +270,8 @@ class Runner:
     def _hooks(self, spec: RunSpec) -> Sequence[Hook]:
         return (*self.setup.hooks, *spec.hooks) or tuple(automatic_hooks(self.setup.settings))
 
-    async def _loaded_model(self) -> Model:
+    async def loaded_model(self) -> Model:
+        """The model, with its traits."""
         if not self._is_asked:  # a server may be asked for the traits of its model, which blocks
             await asyncio.to_thread(lambda: self.model.traits)
             self._is_asked = True

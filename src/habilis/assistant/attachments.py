@@ -41,6 +41,9 @@ class Attached:
     text: str = ''
     """The listed folders."""
 
+    unseen: Sequence[str] = ()
+    """Names of the images that the model does not see; code can open them."""
+
 
 def attach(message: str, *, folder: str = '.', sees_images: bool) -> Attached:
     """Read what a message names as `@path` or `@"path with spaces"`, from a folder on. Raises `AttachmentError`.
@@ -54,7 +57,8 @@ def attach(message: str, *, folder: str = '.', sees_images: bool) -> Attached:
             text += f'\n\n<folder name="{path.name}">\n{_list(path)}\n</folder>'
         else:
             files.append(_read(path, sees_images=sees_images))
-    return Attached(files=files, text=text)
+    unseen = [] if sees_images else [file.name for file in files if PurePath(file.name).suffix.lower() in _IMAGES]
+    return Attached(files=files, text=text, unseen=unseen)
 
 
 def _paths(message: str, folder: Path) -> Iterator[Path]:

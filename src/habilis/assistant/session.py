@@ -1,10 +1,11 @@
 """`Session`: one conversation of a user with an agent that remembers."""
 
+import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from typing_extensions import Unpack
 
@@ -15,30 +16,23 @@ from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.undo import TakenBack, take_back
 from habilis.agent.events import CompactedEvent, RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Hook
-from habilis.agent.hooks.stream import stream_events
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
+from habilis.agent.shortening import Shortened
 from habilis.assistant import records
 from habilis.assistant.agents import SessionAgent
-from habilis.assistant.contract import (
-    NoView,
-    SessionEvent,
-    TurnAbandoned,
-    TurnEnded,
-    TurnStarted,
-    Unfinished,
-    View,
-)
+from habilis.assistant.contract import NoView, SessionEvent, TurnAbandoned, TurnEnded, TurnStarted, Unfinished, View
 from habilis.assistant.modes import Mode, check_mode, default_mode
 from habilis.assistant.project_instructions import InstructionFile
 from habilis.assistant.recall import Recall
 from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session
+from habilis.assistant.shell_commands import CommandRun, attached_text, run_command, unsent_commands
+from habilis.assistant.turns import OneAtATime, Show, settle_doubts, stream_turn
 from habilis.core.approval import Approval
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
-from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
+from habilis.core.errors import AgentError, JournalError, RunNotFound
 from habilis.core.settings import load_settings
 from habilis.journal.copies import new_run_id
-from habilis.journal.index import name_of
 from habilis.journal.runs import ListedRun, list_runs
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory, MemoryContext, Turn
@@ -47,9 +41,6 @@ from habilis.models.files import File
 from habilis.models.usage import Ledger
 
 CARRY_OUT = 'Carry out this plan:'
-ASK_USER = 'ask_user'
-"""The tool of `people_toolset` that asks."""
-
 _Work = Callable[[Hook], Awaitable[Result[Any]]]
 
 
@@ -113,10 +104,11 @@ class Session(Closing):
         """The conversation that this one is a copy of, until its first turn is recorded."""
 
         self._ledger = Ledger('chat')
-        self._shows: list[Callable[[SessionEvent], None]] = []
-        self.is_busy = False
-        """Whether a turn is under way."""
+        self._commands: list[str] = []
+        """What commands of the user have printed since the last message."""
 
+        self._shows: list[Show] = []
+        self._one = OneAtATime()
         self._running = ''
         """Id of the run of the turn under way."""
 
@@ -141,6 +133,11 @@ class Session(Closing):
     def tools(self) -> Sequence[AnyTool]:
         """What code can call, beside the tools of a library. Raises `AgentError` before the session is open."""
         return self._ready.tools
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn is under way."""
+        return self._one.is_busy
 
     @property
     def usage(self) -> Usage:
@@ -177,7 +174,7 @@ class Session(Closing):
 
     async def switch(self, model: ModelChoice, **options: Unpack[WorkOptions]) -> None:
         """Go on with another model and these options, in the same conversation. If that fails, nothing changes."""
-        self._check_idle()
+        self._one.check(self.id)
         # A mode that nobody chose is the default of the new options: a folder that is shared now is asked about.
         mode = default_mode(options) if self._mode == default_mode(self._options) else self._mode
         opened = await self._open_agent(model, options, mode=mode)
@@ -194,7 +191,7 @@ class Session(Closing):
         """Go on in another mode, in the same conversation. If that fails, nothing changes. Raises `AgentError`."""
         wanted = check_mode(mode)
         await self.open()
-        self._check_idle()
+        self._one.check(self.id)
         if wanted == self._mode:
             return
         opened = await self._open_agent(self._ready.model, self._options, mode=wanted)
@@ -245,9 +242,11 @@ class Session(Closing):
     async def _send(self, message: str, files: Sequence[File], attached: str) -> Result[Any]:
         await check_idle(self.store, self.memory.user, self.id)
         turn = await self.memory.add_turn(self.id, 'user', message)
+        attached = f'{attached_text(self._commands)}{attached}'
         text = f'{message}{attached}'
-        is_again = self.unfinished is not None and message == self.unfinished.message
+        is_again = self.unfinished is not None and message == self.unfinished.message and not self._commands
         if self.unfinished is not None and (is_again or not files):  # the record has the files of the same message
+            self._commands = []
             try:
                 return await self._finish(self.unfinished, None if is_again else text)
             except JournalError as error:
@@ -269,16 +268,7 @@ class Session(Closing):
         self, message: str, *, files: Sequence[File] = (), attached: str = ''
     ) -> AsyncGenerator[SessionEvent, None]:
         """Like `send`, and yields the events as they happen; the last is `TurnEnded`. Closing it stops the turn."""
-
-        async def work(hook: Hook) -> Result[Any]:
-            show = cast('Callable[[SessionEvent], None]', hook)
-            self._shows.append(show)
-            try:
-                return await self.send(message, files=files, attached=attached)
-            finally:
-                self._shows.remove(show)
-
-        return cast('AsyncGenerator[SessionEvent, None]', stream_events(work))
+        return stream_turn(self._shows, lambda: self.send(message, files=files, attached=attached))
 
     async def finish(self) -> Result[Any]:
         """Finish the unfinished turn from its record. Nothing that is in it is done again. Raises `HabilisError`."""
@@ -296,6 +286,17 @@ class Session(Closing):
             await self._ready.agent.answer(run, answer, path=path, user=self.memory.user)
             return await self._finish(Unfinished(run=run, message=''))
 
+    async def run_command(self, command: str, show: Callable[[str], None]) -> CommandRun:
+        """Run a shell command with the files of this session. `show` and the next message get what it prints."""
+        await self.open()
+        with self._turn():
+            ran = await run_command(command, self._options, self._mode, show)
+            self._commands.append(ran.text)
+            await self.memory.add_turn(self.id, 'tool', ran.text)
+        if ran.is_stopped:
+            raise asyncio.CancelledError
+        return ran
+
     def stop(self) -> bool:
         """Stop the turn under way, which raises `RunStopped` and is unfinished then. False if there is none."""
         try:
@@ -309,11 +310,8 @@ class Session(Closing):
         result = await self._watch(turn, lambda hook: agent.resume(turn.run, answer, user=user, hooks=[hook]))
         while self.view.is_present and (doubts := [one for one in result.waiting if not one.tool]):
             self.unfinished = turn
-            for doubt in doubts:
-                is_question = name_of(doubt.path).partition('(')[0] == ASK_USER  # nobody has answered it
-                if not (is_question or await self.view.may_repeat(doubt)):
-                    return result
-                await agent.answer(turn.run, {'again': True}, path=doubt.path, user=user)
+            if not await settle_doubts(doubts, self.view, functools.partial(agent.answer, turn.run, user=user)):
+                return result
             result = await self._watch(turn, lambda hook: agent.resume(turn.run, user=user, hooks=[hook]))
         return result
 
@@ -331,15 +329,14 @@ class Session(Closing):
             nonlocal has_started
             if isinstance(event, RunStarted | RunResumed):
                 has_started = True
+                self._commands = [] if isinstance(event, RunStarted) else self._commands
             elif isinstance(event, CompactedEvent):  # what the model was given before may be among what was shortened
                 self._recall.given.clear()
             self._show(event)
 
         self._running = turn.run
-        started = TurnStarted(
-            run=turn.run, session=self.id, message=turn.message, memory=memory, instructions=instructions
-        )
-        self._show(started)
+        said = turn.message
+        self._show(TurnStarted(run=turn.run, session=self.id, message=said, memory=memory, instructions=instructions))
         try:
             result = await work(hook)
             if text := records.last_words(result):
@@ -359,19 +356,8 @@ class Session(Closing):
         for show in (self.view.show, *self._shows):
             show(event)
 
-    @contextlib.contextmanager
-    def _turn(self) -> Generator[None]:
-        self._check_idle()
-        self.is_busy = True
-        try:
-            yield
-        finally:
-            self.is_busy = False
-
-    def _check_idle(self) -> None:
-        if self.is_busy:
-            msg = f'the conversation {self.id!r} is in the middle of a turn: wait for it, or stop it'
-            raise RunBusy(msg)
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        return self._one.turn(self.id)
 
     @property
     def _ready(self) -> SessionAgent:
@@ -390,7 +376,7 @@ class Session(Closing):
     async def enter(self, conversation: str | Recorded) -> None:
         """Go on in another conversation: a new one by its id, or a recorded one."""
         await self.open()
-        self._check_idle()
+        self._one.check(self.id)
         recorded = conversation if isinstance(conversation, Recorded) else None
         session = conversation if isinstance(conversation, str) else conversation.session
         note = recorded.note if recorded is not None else TurnNote()
@@ -399,6 +385,7 @@ class Session(Closing):
         await self._move(self._ready.agent.conversation(session, user=self.memory.user), note)
         if note.mode and self._given_mode is None:
             await self.set_mode(note.mode)
+        self._commands = await unsent_commands(self.memory, session)
         self.is_recorded = recorded is not None
         self.unfinished = recorded.unfinished if recorded is not None else None
 
@@ -411,7 +398,7 @@ class Session(Closing):
     async def fork(self) -> str:
         """Go on in a copy, which is recorded from its first turn on. Returns the id of the one that stays as it is."""
         await self.open()
-        self._check_idle()
+        self._one.check(self.id)
         left = self.id
         last = [turn.id for turn in await self.memory.turns(left, limit=1)]
         note = TurnNote(given=self._recall.given, earlier=[*self._earlier, *last])
@@ -430,7 +417,7 @@ class Session(Closing):
         """Take back the last turn, or the unfinished one: its messages, variables, what the memory has of it and, with
         checkpoints, its files. None if there is no turn. Raises `HabilisError`."""
         await self.open()
-        self._check_idle()
+        self._one.check(self.id)
         if self.unfinished is not None:
             taken = await take_back(self.store, self.unfinished.run, user=self.memory.user)
             self.unfinished = None
@@ -438,8 +425,20 @@ class Session(Closing):
             taken = await self._conversation.undo()
         if taken is not None:
             await records.forget_turns(self.memory, self.id, taken)
+            self._commands = await unsent_commands(self.memory, self.id)
             self._recall.last = None
         return taken
+
+    async def compact(self, keep: str = '') -> Shortened:
+        """Shorten what the model gets of the conversation so far; see `Chat.compact`. Raises `HabilisError`."""
+        await self.open()
+        if self.unfinished is not None:
+            msg = 'the last turn is not finished: send a message to finish it, or take it back'
+            raise AgentError(msg)
+        with self._turn():
+            done = await self._conversation.compact(keep)
+        self._recall.given.clear()
+        return done
 
     async def turns(self) -> list[Turn]:
         """All turns of the conversation; of a copy, also those from before it was made."""

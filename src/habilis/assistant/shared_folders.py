@@ -1,4 +1,4 @@
-"""What the user has said about sharing a folder with the code: kept in the data folder, never in the project."""
+"""What the user has said about a folder: how to share it, whose hooks to trust. Kept in the data folder."""
 
 import contextlib
 import json
@@ -9,10 +9,11 @@ from typing import Literal, get_args
 
 from typing_extensions import TypeIs
 
-from habilis.core.folders import data_folder
+from habilis.core.folders import data_folder, real_path
 from habilis.core.narrowing import is_mapping
 
 Share = Literal['read', 'write', 'no']
+SHARES, HOOKS = 'shared_folders.json', 'trusted_hooks.json'
 
 
 def is_share(text: object) -> TypeIs[Share]:
@@ -22,20 +23,23 @@ def is_share(text: object) -> TypeIs[Share]:
 
 def remembered_share(folder: str | Path) -> Share | None:
     """What the user has said about a folder; None if nothing."""
-    found = _read().get(_key(folder))
+    found = _read(SHARES).get(_key(folder))
     return found if is_share(found) else None
 
 
 def remember_share(folder: str | Path, share: Share | None) -> None:
     """Remember it; None forgets it. A data folder that cannot be written remembers nothing."""
-    shares = {**_read(), _key(folder): share}
-    kept = {name: value for name, value in shares.items() if value is not None}
-    with contextlib.suppress(OSError):
-        path = _file()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile('w', dir=path.parent, encoding='utf-8', delete=False) as file:
-            json.dump(kept, file, indent=1)
-        os.replace(file.name, path)
+    _write(SHARES, folder, share)
+
+
+def trusted_hooks(folder: str | Path) -> str:
+    """The digest of the hooks of a folder that the user trusts; empty if none."""
+    return str(_read(HOOKS).get(_key(folder), ''))
+
+
+def trust_hooks(folder: str | Path, digest: str) -> None:
+    """Remember it, as `remember_share` does."""
+    _write(HOOKS, folder, digest)
 
 
 def is_wide(folder: str | Path) -> bool:
@@ -43,17 +47,36 @@ def is_wide(folder: str | Path) -> bool:
     return Path.home().resolve().is_relative_to(Path(folder).resolve())
 
 
-def _file() -> Path:
-    return data_folder() / 'shared_folders.json'
+def is_data_folder_in(folder: str | Path) -> bool:
+    """Whether code that may write a folder could change what is remembered here."""
+    return data_folder().resolve().is_relative_to(Path(folder).resolve())
+
+
+def files_within(workspace: str | Path, folder: Path, pattern: str) -> list[Path]:
+    """The files in a folder of a shared one. A link must not bring in something from a folder that is not shared."""
+    shared = real_path(workspace)
+    found = sorted(Path(workspace, folder).glob(pattern))
+    return [file for file in found if file.is_file() and real_path(file).is_relative_to(shared)]
+
+
+def _write(name: str, folder: str | Path, value: str | None) -> None:
+    notes = {**_read(name), _key(folder): value}
+    kept = {each: value for each, value in notes.items() if value is not None}
+    with contextlib.suppress(OSError):
+        path = data_folder() / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile('w', dir=path.parent, encoding='utf-8', delete=False) as file:
+            json.dump(kept, file, indent=1)
+        os.replace(file.name, path)
 
 
 def _key(folder: str | Path) -> str:
     return os.path.realpath(folder)
 
 
-def _read() -> dict[str, object]:
+def _read(file: str) -> dict[str, object]:
     try:
-        found: object = json.loads(_file().read_text(encoding='utf-8'))
+        found: object = json.loads((data_folder() / file).read_text(encoding='utf-8'))
     except (OSError, ValueError):  # nothing remembered yet, or damaged: the next chat asks again
         return {}
     return {str(name): value for name, value in found.items()} if is_mapping(found) else {}

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -134,6 +134,16 @@ Workspace = Annotated[
     ),
 ]
 Create = Annotated[bool, typer.Option('--create', help='Create the workspace if it does not exist.')]
+ModeName = Literal['ask', 'edits', 'plan', 'all']
+"""The permission modes of `assistant/modes.py`, which is not imported for `--help`."""
+
+Mode = Annotated[
+    ModeName | None,
+    typer.Option(
+        '--mode',
+        help='What may be changed in the workspace without a question (default: ask in a chat, all in a run).',
+    ),
+]
 Checkpoints = Annotated[
     bool,
     typer.Option('--checkpoints', help='Store the files of the workspace after each step, for `habilis runs restore`.'),

@@ -215,6 +215,9 @@ class Settings(BaseModel):
     status: Switch = True
     """Whether `habilis run` and `run_sync` show a status line on a terminal."""
 
+    keys: Annotated[Literal['emacs', 'vim'], Expects('emacs or vim')] = 'emacs'
+    """Keys of the prompt of `habilis chat`."""
+
     bell: Delay = 30.0
     """`habilis chat` rings the bell of the terminal after a turn of so many seconds; 0: never."""
 

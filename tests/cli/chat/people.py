@@ -26,6 +26,7 @@ class Person:
         self.questions: list[str] = []
         self.places: list[str] = []
         self.kept: list[str] = []
+        self.keys = ''
         self.messages = list(messages)
         self._answers = list(answers)
 
@@ -63,6 +64,9 @@ class Person:
 
     def offer(self, commands: Mapping[str, str]) -> None:
         pass
+
+    def use_keys(self, keys: str) -> None:
+        self.keys = keys
 
     def echo(self, message: str) -> None:
         print(f'> {message}')

@@ -16,6 +16,7 @@ from habilis.sandbox.process import levels
 from habilis.tools import tool
 from tests.cli.chat import code
 from tests.cli.chat.people import Chats, Person, turns
+from tests.cli.png_file import png
 from tests.place import Place
 from tests.requirements import require_namespaces
 
@@ -160,6 +161,18 @@ async def test_every_file_of_a_message_is_there_for_the_code_and_its_start_for_t
     assert '<folder name="some folder">\ninside.txt (1 bytes)\n</folder>' in chats.sent(2)[-1]
     assert [text for role, text in await turns() if role == 'assistant'][1:] == ['20000', "b'\\x00\\x01'"]
     assert 'attached sales.csv (22 bytes) as /inputs/sales.csv\n' in capsys.readouterr().out
+
+
+async def test_an_image_for_a_model_that_does_not_see_is_there_for_the_code_and_the_chat_says_so(
+    chats: Chats, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place.folder / 'plot.png').write_bytes(png())
+    await chats.chat(
+        Person('What is in @plot.png?'), [code("final_answer(len(open('/inputs/plot.png', 'rb').read()))")]
+    )
+    shown = capsys.readouterr().out
+    assert 'scripted:script does not see images; its code can open plot.png\n' in shown
+    assert f'\n{len(png())}\n' in shown
 
 
 async def test_a_message_with_a_file_that_is_not_there_is_not_sent_and_stays_in_the_prompt(

@@ -1,5 +1,7 @@
 """The slash commands."""
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -17,10 +19,26 @@ Capture = pytest.CaptureFixture[str]
 async def test_help_names_all_commands_and_an_unknown_one_gets_a_suggestion(chats: Chats, capsys: Capture) -> None:
     await chats.chat(Person('/help', '/moddel', '/xyzzy'), [])
     shown = capsys.readouterr().out
-    for name in '/model /sandbox /packages /tools /memory /tasks /runs /undo /fork /clear /save /cost /quit'.split():
+    for name in (
+        '/model /sandbox /packages /tools /memory /tasks /runs /undo /fork /clear /compact /export /cost /quit'.split()
+    ):
         assert f'\n{name}' in shown
     assert 'error: no such command: /moddel; did you mean /model?' in shown
     assert 'error: no such command: /xyzzy; /help lists all commands' in shown
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='needs the process backend')
+async def test_a_shell_command_shows_its_output_and_the_next_message_has_it(
+    chats: Chats, place: Place, capsys: Capture
+) -> None:
+    Path(place.folder / 'sales.csv').write_text('a,b\n')
+    await chats.chat(Person('!ls *.csv; false', '!', 'Which file?'), ['sales.csv'], workspace=str(place.folder))
+    shown = capsys.readouterr().out
+    assert 'sales.csv\nexit code 1\n' in shown
+    assert '!COMMAND runs a shell command' in shown
+    assert '$ ls *.csv; false\nsales.csv\n[exit code 1]' in chats.sent(0)[-1]
+    await chats.chat(Person('!ls; echo hello'), [])
+    assert '> !ls; echo hello\nhello\nthe command saw no files of yours: /share read' in capsys.readouterr().out
 
 
 async def test_undo_takes_back_the_turn_its_variables_and_what_the_memory_has_of_it(
@@ -89,24 +107,52 @@ async def test_tools_tasks_and_cost(chats: Chats, capsys: Capture) -> None:
     assert '1 request, ' in shown
 
 
+async def test_keys_are_those_of_the_settings_until_the_user_takes_others(
+    chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv('HABILIS_KEYS', 'vim')
+    person = Person('/keys', answers=[])
+    await chats.chat(person, [])
+    assert person.keys == 'vim'
+    person.messages.append('/keys emacs')
+    await chats.chat(person, [])
+    assert person.keys == 'emacs'
+    assert 'error: write /keys [emacs | vim]' in capsys.readouterr().out
+
+
+async def test_compact_says_by_how_much_the_chat_is_shorter(chats: Chats, capsys: Capture) -> None:
+    long = ' '.join(f'Boat {number} has the length {number * number % 97}.' for number in range(300))
+    summary = 'Goal: boats.\nDecisions: none.\nFacts: seven are red.\nOpen: nothing.\nVariables: none.'
+    person = Person('/compact', 'List them.', 'Again.', '/compact the red ones', 'Now?')
+    await chats.chat(person, [long, 'Ok.', summary, 'Seven.'])
+    shown = capsys.readouterr().out
+    assert 'nothing to shorten: 0 tokens' in shown
+    assert re.search(r'\d,\d\d\d tokens are \d\d now, as a summary of the model', shown)
+    assert any('seven are red' in text for text in chats.sent(3))
+
+
 async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, capsys: Capture) -> None:
     messages = [
-        '/save',
+        '/export',
         'Hi.',
-        '/save talk.md',
-        '/save "talk.md"',
-        '/save no/talk.md',
-        '/save ~nobody-here/x',
-        "/save 'x",
+        '/export talk.md',
+        '/export "talk.md"',
+        '/export no/talk.md',
+        '/export ~nobody-here/x',
+        "/export 'x",
+        '/export talk.json',
+        '/export talk.html',
     ]
     await chats.chat(Person(*messages, '/tasks some'), ['Hello.'])
     text = Path(place.folder / 'talk.md').read_text()
     assert text.startswith('**user** · ')
     assert text.endswith('\n\nHello.\n')
     shown = capsys.readouterr().out
+    assert [turn['text'] for turn in json.loads(Path(place.folder / 'talk.json').read_text())] == ['Hi.', 'Hello.']
+    assert 'error: a chat is written as Markdown or JSON, not as .html: /export talk.md' in shown
     assert 'error: talk.md exists; give another name' in shown
     assert 'error: cannot write no/talk.md: No such file' in shown
-    assert 'there is nothing to save yet' in shown
+    assert 'there is nothing to export yet' in shown
     assert '2 turns in x' in shown
     assert 'error: write /tasks [all]' in shown
     assert 'unexpected' not in shown
@@ -115,8 +161,8 @@ async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, ca
 async def test_a_copy_is_saved_with_the_turns_from_before_it_was_made_also_after_it_is_resumed(
     chats: Chats, place: Place, capsys: Capture
 ) -> None:
-    await chats.chat(Person('One.', '/fork', '/save 1.md', 'Two.', '/fork', 'Three.'), ['1', '2', '3'])
-    await chats.chat(Person('/save 2.md', answers=['']), [], resume='')
+    await chats.chat(Person('One.', '/fork', '/export 1.md', 'Two.', '/fork', 'Three.'), ['1', '2', '3'])
+    await chats.chat(Person('/export 2.md', answers=['']), [], resume='')
     said = [Path(place.folder / name).read_text().split('\n\n')[1::2] for name in ('1.md', '2.md')]
     assert [[text.strip() for text in each] for each in said] == [
         ['One.', '1'],

@@ -59,6 +59,50 @@ async def test_what_is_pasted_is_not_sent(keyboard: PipeInput) -> None:
         assert await one.read() == 'def f():\n    return "é"\n# end'
 
 
+async def test_a_file_that_is_dropped_is_attached_and_other_pasted_words_stay(
+    keyboard: PipeInput, tmp_path: Path
+) -> None:
+    plot, sales = tmp_path / 'my plot.png', tmp_path / 'sales.csv'
+    plot.touch()
+    sales.touch()
+    one = prompt(keyboard)
+    pasted = {
+        str(plot): f'@"{plot}" ',
+        f"'{plot}'": f'@"{plot}" ',
+        str(plot).replace(' ', '\\ '): f'@"{plot}" ',
+        f'{plot.as_uri()}\r\n': f'@"{plot}" ',
+        f'{sales} ': f'@{sales} ',
+        'sales.csv': 'sales.csv',
+        f'{sales} is old': f'{sales} is old',
+        str(tmp_path / 'gone.csv'): str(tmp_path / 'gone.csv'),
+    }
+    async with one.opened():
+        for text, typed in pasted.items():
+            keyboard.send_text(f'See \x1b[200~{text}\x1b[201~\r')
+            assert await one.read() == f'See {typed}'
+        keyboard.send_text(f'!cat \x1b[200~{sales}\x1b[201~\r')
+        assert await one.read() == f'!cat {sales}'
+
+
+async def test_vim_keys_edit_the_line_and_esc_stops_only_outside_of_an_insertion(keyboard: PipeInput) -> None:
+    one, stopped = prompt(keyboard), asyncio.Event()
+
+    def stop() -> bool:
+        stopped.set()
+        return True
+
+    one.on_stop = stop
+    one.use_keys('vim')
+    async with one.opened():
+        keyboard.send_text('one two three\x1b0dwA!\r')
+        assert (await one.read(), stopped.is_set()) == ('two three!', False)
+        keyboard.send_text('again\x1b\x1b')
+        await asyncio.wait_for(stopped.wait(), 60)
+        one.use_keys('emacs')
+        keyboard.send_text('\x01not \r')
+        assert await one.read() == 'not again'
+
+
 def test_of_a_long_message_only_the_start_is_repeated_without_control_sequences(
     keyboard: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:

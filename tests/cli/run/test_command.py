@@ -26,6 +26,30 @@ def run(*arguments: str, stdin: str | bytes = '') -> subprocess.CompletedProcess
     return habilis('run', *arguments, stdin=stdin)
 
 
+# Modes ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_mode_holds_for_tools_and_code_of_a_run_and_for_the_one_that_resumes_it(place: Place) -> None:
+    shared = place.folder / 'shared'
+    shared.mkdir()
+    both = code("write_file('by_tool.txt', 'a')"), code("open('by_code.txt', 'w')"), code('final_answer(1)')
+    model = script(place.folder, *both)
+
+    def names(mode: str) -> list[str]:
+        assert run('Write.', '-m', model, '-w', 'shared', '--mode', mode).returncode == 0
+        found = sorted(file.name for file in shared.iterdir())
+        for file in shared.iterdir():
+            file.unlink()
+        return found
+
+    assert [names('plan'), names('edits'), names('all')] == [[], *[['by_code.txt', 'by_tool.txt']] * 2]
+    asked = run('Write.', '-m', model, '-w', 'shared', '--mode', 'ask', '--run-id', 'r')
+    assert (asked.returncode, list(shared.iterdir())) == (4, [])
+    habilis('runs', 'approve', 'r')
+    habilis('runs', 'resume', 'r')
+    assert [file.name for file in shared.iterdir()] == ['by_tool.txt']  # code is still not allowed to
+
+
 # What is shown --------------------------------------------------------------------------------------------------------
 
 
@@ -188,6 +212,12 @@ def test_silent_stdin_is_awaited_and_announced(place: Place) -> None:
         ),
         (('x', '--sandbox', 'process', '--sandbox-image', 'a'), '', '--sandbox-image is not for the sandbox process; '),
         (('x', '--sandbox-image', ''), '', "'--sandbox-image': the value is empty"),
+        (
+            ('x', '--mode', 'plan'),
+            '',
+            'for --mode: a mode is about the files of a folder: name it with --workspace DIR',
+        ),
+        (('x', '--mode', 'some', '-w', '.'), '', "'--mode'"),
         (('x', '--workspace', ''), '', "'--workspace' / '-w': the value is empty"),
         (('x', '--workspace', __file__), '', 'is a file, not a folder'),
         (('x', '--journal', 'mk.py'), '', "'mk.py' is not a valid journal URL"),

@@ -165,3 +165,12 @@ def test_a_time_that_is_none_is_wrong_usage(time: str) -> None:
     done = runs('prune', f'--older-than={time}', '--dry-run')
     assert (done.returncode, done.stdout) == (2, '')
     assert 'is not an age' in done.stderr
+
+
+def test_json_of_prune_and_rm_has_the_ids(place: Place) -> None:
+    done, waiting, stopped = aged(place)
+    wanted = ('prune', '--older-than', '30d', '--json')
+    assert json.loads(runs(*wanted, '--dry-run').stdout) == [stopped, done]
+    assert json.loads(runs(*wanted, '--yes').stdout) == [stopped, done]
+    assert json.loads(runs(*wanted, '--yes').stdout) == []
+    assert json.loads(runs('rm', waiting, '--yes', '--json').stdout) == [waiting]

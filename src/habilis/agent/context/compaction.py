@@ -116,6 +116,16 @@ def compact(history: Sequence[AuthoredMessage], how: Compaction = DEFAULT) -> tu
     return shorter if _size(shorter) < _size(turns) else turns
 
 
+def transcript(messages: Sequence[Message]) -> str:
+    """All that was said and done, for a model that summarizes it: whole, and without function calls."""
+    entries = (
+        '\n'.join([f'{message.role}: {message.text}', *map(_call_text, message.calls)])
+        for message in messages
+        if message.role != 'system'
+    )
+    return '\n\n'.join(entries)
+
+
 def summary_in(reply: str) -> str:
     """The summary in the reply of a model; empty if the reply has another form, such as code."""
     has_form = all(re.search(rf'^\W*{heading}\b', reply, re.MULTILINE | re.IGNORECASE) for heading in _HEADINGS)

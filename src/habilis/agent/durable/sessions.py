@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,14 +10,14 @@ from functools import partial
 from habilis.agent.durable.approvals import add_grants
 from habilis.agent.durable.attached_files import from_records, split_attached, with_data
 from habilis.agent.durable.records import CELL, INPUTS_CODEC, MESSAGES, FileRecord
-from habilis.agent.durable.results import read_messages, result_without_output
+from habilis.agent.durable.results import read_messages, record_messages, result_without_output
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, RunBusy
 from habilis.core.narrowing import fields_in
 from habilis.journal import Record, RunInfo, Status, Store
 from habilis.journal.index import Index, name_of, parent_of
-from habilis.journal.leases.claims import has_live_owner
+from habilis.journal.leases.claims import has_live_owner, hold_run
 from habilis.journal.lookup import value_of
 from habilis.journal.runs import is_import_note
 from habilis.models.contract import Message
@@ -69,6 +70,19 @@ async def read_session(store: Store, user: str, session: str, known: SessionStat
             if state is not None:
                 return state
     return None
+
+
+async def note_messages(store: Store, run: str, messages: tuple[Message, ...]) -> float:
+    """Record that the next run of a session starts with these messages instead of those of its last run.
+
+    Returns when the run was changed. Raises `RunBusy` while it is being executed.
+    """
+    async with hold_run(store, run) as lease:
+        count = len(await store.load(run))
+        value: Json = {MESSAGES: record_messages(messages, ())}
+        note = Record(seq=count + 1, path='', kind='noted', value=value, at=round(time.time(), 6))
+        await store.append(run, [note], epoch=lease.epoch)
+    return (await store.info(run)).updated
 
 
 async def check_idle(store: Store, user: str, session: str) -> None:

@@ -10,13 +10,15 @@ from typing import Any
 import typer
 
 from habilis.agent.contract import Result
+from habilis.agent.hooks.sanitize import escape_controls
 from habilis.assistant import Mode
 from habilis.assistant.attachments import AttachmentError, attach
-from habilis.assistant.records import Recorded
-from habilis.cli.chat.command_names import is_command, waits_for_turn
+from habilis.assistant.records import Recorded, last_words
+from habilis.cli.chat.command_names import SHELL, is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.file_changes import changes_of_turn
 from habilis.cli.chat.front import FrontEnd
+from habilis.cli.chat.hook_trust import load_hooks
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.own_commands import summary_of
 from habilis.cli.chat.picker import pick_chat
@@ -93,6 +95,7 @@ class ChatApp:
     async def _opened(self) -> AsyncGenerator[tuple[ChatSession, Recorded | None]]:
         """The session, with its memory, journal and model open."""
         settings = read_settings(self._request.load_settings)
+        self._front.use_keys(settings.keys)
         store = open_store(settings.journal)
         embedder = choose_embedder(settings)
         warming = asyncio.ensure_future(_warm_up(embedder))
@@ -109,9 +112,17 @@ class ChatApp:
                     settings = request.load_settings()
                 elif self._may_share and request.workspace is None and self._front.is_present:
                     request = with_share(request, await choose_share(self._front, os.getcwd()))
+                hooks = await load_hooks(self._front, request.workspace, self._say)
                 tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
                 chat = ChatSession(
-                    self._front, request, settings, memory=memory, store=store, tools=tools, mode=self._mode
+                    self._front,
+                    request,
+                    settings,
+                    memory=memory,
+                    store=store,
+                    tools=tools,
+                    hooks=hooks,
+                    mode=self._mode,
                 )
                 with self._front.working('starting'):
                     await chat.open(self._say)
@@ -132,8 +143,32 @@ class ChatApp:
     # Turns ------------------------------------------------------------------------------------------------------------
 
     async def _take(self, chat: ChatSession, commands: Commands, message: str) -> None:
+        if message.startswith(SHELL):
+            await self._run_command(chat, message.removeprefix(SHELL).strip())
+            return
         said = commands.message_of(message) if is_command(message) else message
         await (commands.run(message) if said is None else self._answer(chat, said))
+
+    async def _run_command(self, chat: ChatSession, command: str) -> None:
+        """Run a shell command. The next message tells the model about it."""
+        if not command:
+            self._say(f'{SHELL}COMMAND runs a shell command in the sandbox, such as {SHELL}ls')
+            return
+        last = '\n'
+
+        def show(text: str) -> None:
+            nonlocal last
+            last = text or last
+            print(escape_controls(text), end='', flush=True)
+
+        with self._front.working('running'):
+            ran = await chat.session.run_command(command, show)
+        if not last.endswith('\n'):
+            print(flush=True)
+        if ran.problem:
+            self._say(ran.problem)
+        if chat.request.workspace is None:
+            self._say('the command saw no files of yours: /share read shows it this folder')
 
     async def _answer(self, chat: ChatSession, message: str) -> None:
         session = chat.session
@@ -143,7 +178,10 @@ class ChatApp:
             except AttachmentError:
                 self._front.put_back(message)
                 raise
-            result = await session.send(message, files=found.files, attached=found.text)
+            for name in found.unseen:
+                self._say(f'{session.model.name} does not see images; its code can open {name}')
+            added = await chat.hooks.before_turn(message)
+            result = await session.send(message, files=found.files, attached=f'{found.text}{added}')
         await self._report(chat, result)
         await self._offer_plan(chat, result)
 
@@ -222,6 +260,7 @@ class ChatApp:
     async def _report(self, chat: ChatSession, result: Result[Any]) -> None:
         """What the view does not say about the end of a turn."""
         session = chat.session
+        await chat.hooks.after_turn(last_words(result))
         if chat.request.checkpoints and (
             changes := await changes_of_turn(session.store, result.run_id, session.memory.user)
         ):

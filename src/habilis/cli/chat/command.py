@@ -4,7 +4,6 @@ import asyncio
 import os
 import sys
 import threading
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,15 +33,6 @@ Examples:
 """
 
 
-class ModeName(Enum):
-    """The permission modes of `assistant/modes.py`."""
-
-    ask = 'ask'
-    edits = 'edits'
-    plan = 'plan'
-    all = 'all'
-
-
 NEWEST = ''
 """The conversation to resume if none is named."""
 
@@ -69,10 +59,7 @@ def chat(
     ] = False,
     create: options.Create = False,
     checkpoints: options.Checkpoints = False,
-    mode: Annotated[
-        ModeName | None,
-        typer.Option('--mode', help='What may be changed without a question (default: ask, in a shared folder).'),
-    ] = None,
+    mode: options.Mode = None,
     delegate: options.Delegate = False,
     tools: options.Tools = None,
     library: options.Library = None,
@@ -130,9 +117,8 @@ def chat(
         async with front.opened():
             with front.working('starting'):
                 app_class = await asyncio.to_thread(_load)
-            chosen = None if mode is None else mode.value
             wanted, said = (message or NEWEST, '') if resume else (None, message or '')
-            app = app_class(front, request(), resume=wanted, mode=chosen, may_share=not no_workspace)
+            app = app_class(front, request(), resume=wanted, mode=mode, may_share=not no_workspace)
             code = await app.run(said)
         _end_soon(code)
         return code

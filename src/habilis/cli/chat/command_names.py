@@ -55,16 +55,24 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/undo': SlashCommand('/undo', 'take back the last turn', waits=_always),
     '/fork': SlashCommand('/fork', 'go on in a copy of this chat', waits=_always),
     '/clear': SlashCommand('/clear', 'start a new chat', waits=_always),
-    '/save': SlashCommand('/save [FILE]', 'write the chat to a Markdown file'),
+    '/compact': SlashCommand(
+        '/compact [WHAT TO KEEP]', 'shorten what the model gets of this chat so far', waits=_always
+    ),
+    '/export': SlashCommand('/export [FILE]', 'write the chat to a file: Markdown, or FILE.json'),
+    '/keys': SlashCommand('/keys [emacs | vim]', 'edit what you type with other keys', ('emacs', 'vim')),
     '/cost': SlashCommand('/cost', 'tokens and cost so far'),
     '/context': SlashCommand('/context', 'how full the context is'),
     '/quit': SlashCommand('/quit', 'leave (also q, exit, Ctrl-D)'),
 }
 
+SHELL = '!'
+"""What a message starts with that is a shell command."""
+
 KEYS = """\
 Enter sends. Ctrl-J, Esc Enter or a backslash at the end of a line starts a new line.
 Esc or Ctrl-C stops the turn; your next message then continues it. What you type meanwhile is sent after the turn;
 commands that only show something, /model and /quit work at once.
+!COMMAND runs a shell command in the sandbox, such as !ls; your next message tells the model what it printed.
 @FILE gives a file to the model. Up and Down go through what you have sent, Tab completes."""
 
 

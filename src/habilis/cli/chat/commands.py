@@ -1,7 +1,7 @@
 """What the slash commands do."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,19 +12,19 @@ from habilis.assistant import Mode
 from habilis.assistant.records import TurnNote
 from habilis.assistant.shared_folders import is_share, remember_share
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
+from habilis.cli.chat.export import export_chat
 from habilis.cli.chat.own_commands import message_of, own_commands, summary_of
 from habilis.cli.chat.session import ChatSession, with_model
 from habilis.cli.chat.sharing import shared_folder, with_share
 from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
 from habilis.cli.model_choice import usable_models
-from habilis.cli.printing import Page, format_time, print_table
+from habilis.cli.printing import Page, print_table
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.runs.list import list_row
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.cli.terminal_user import YES
 from habilis.core.errors import HabilisError
-from habilis.memory import Turn
 from habilis.sandbox.backends import names as sandbox_names
 
 MAX_HITS = 5
@@ -67,7 +67,9 @@ class Commands:
             '/undo': self._undo,
             '/fork': self._fork,
             '/clear': self._clear,
-            '/save': self._save,
+            '/compact': self._compact,
+            '/export': self._export,
+            '/keys': self._keys,
             '/cost': self._cost,
             '/context': self._context,
         }
@@ -194,6 +196,13 @@ class Commands:
         size, used = self._session.model.traits.context_tokens, self._chat.context_tokens
         _say(f'{used:,} of {size:,} tokens ({used / size:.0%}); earlier turns are shortened where it gets full')
 
+    async def _keys(self, name: str) -> None:
+        if name not in ('emacs', 'vim'):
+            msg = f'write {COMMANDS["/keys"].usage}'
+            raise CommandError(msg)
+        self._chat.front.use_keys(name)
+        _say(f'keys of {name}; for all chats: HABILIS_KEYS={name}, or keys = "{name}" in habilis.toml')
+
     # Memory -----------------------------------------------------------------------------------------------------------
 
     async def _memory(self, rest: str) -> None:
@@ -278,29 +287,25 @@ class Commands:
         left = await self._session.clear()
         _say(f'a new chat; the one before: habilis chat --resume {left}')
 
-    async def _save(self, name: str) -> None:
+    async def _compact(self, keep: str) -> None:
+        with self._chat.front.working('shortening'):
+            done = await self._chat.compact(keep)
+        if done.after >= done.before:
+            _say(f'nothing to shorten: {done.before:,} tokens')
+            return
+        how = 'a summary of the model' if done.is_summary else 'a digest'
+        _say(f'{done.before:,} tokens are {done.after:,} now, as {how}; /undo brings them back with the last turn')
+
+    async def _export(self, name: str) -> None:
         session = self._session
         name = name.strip('"\'') or f'{session.id}.md'
         turns = await session.turns()
         if not turns:
-            _say('there is nothing to save yet')
+            _say('there is nothing to export yet')
             return
-        _write_new(name, turns)
+        export_chat(name, turns)
         _say(f'{len(turns)} turns in {name}')
 
 
 def _say(text: str) -> None:
     Page().text(text)
-
-
-def _write_new(name: str, turns: Sequence[Turn]) -> None:
-    text = '\n\n'.join(f'**{turn.role}** · {format_time(turn.time)}\n\n{turn.text}' for turn in turns)
-    try:
-        with open(os.path.expanduser(name), 'x', encoding='utf-8') as file:
-            file.write(f'{text}\n')
-    except FileExistsError:
-        msg = f'{name} exists; give another name: /save FILE'
-        raise CommandError(msg) from None
-    except OSError as error:
-        msg = f'cannot write {name}: {error.strerror or error}'
-        raise CommandError(msg) from None

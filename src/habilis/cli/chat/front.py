@@ -6,12 +6,13 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 from habilis.cli.line_reader import LineReader
 
 LEAVING = frozenset({'q', 'exit', 'quit', '/q', '/quit', '/exit'})
 PROMPT = '> '
+Keys = Literal['emacs', 'vim']
 HOW_TO_LEAVE = 'To leave: q, /quit or Ctrl-D.'
 
 
@@ -65,6 +66,10 @@ class FrontEnd(Protocol):
 
     def offer(self, commands: Mapping[str, str]) -> None:
         """Complete these slash commands as well: their names, with what they do."""
+        ...
+
+    def use_keys(self, keys: Keys) -> None:
+        """Edit what is typed with these keys."""
         ...
 
 
@@ -147,3 +152,6 @@ class PlainFront:
 
     def offer(self, commands: Mapping[str, str]) -> None:
         """Nothing is completed."""
+
+    def use_keys(self, keys: Keys) -> None:
+        """Nothing: the terminal edits the line."""

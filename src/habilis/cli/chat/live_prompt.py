@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from prompt_toolkit import ANSI, PromptSession
 from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.cursor_shapes import DynamicCursorShapeConfig, ModalCursorShapeConfig
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, emacs_mode, vi_insert_mode, vi_mode, vi_replace_mode
 from prompt_toolkit.formatted_text import merge_formatted_text
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
@@ -24,8 +26,9 @@ from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
 from habilis.cli.chat.completion import ChatCompleter, completes
-from habilis.cli.chat.front import HOW_TO_LEAVE, LEAVING, PROMPT
+from habilis.cli.chat.front import HOW_TO_LEAVE, LEAVING, PROMPT, Keys
 from habilis.cli.chat.live_status import PromptStatus
+from habilis.cli.chat.pasted_files import reference_to
 from habilis.cli.colours import has_colours
 
 if TYPE_CHECKING:
@@ -86,6 +89,7 @@ class LivePrompt:
             style=_STYLE,
             color_depth=None if has_colours(sys.stdout) else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
+            cursor=DynamicCursorShapeConfig(lambda: ModalCursorShapeConfig() if vi_mode() else None),
             input=input,
             output=output,
         )
@@ -196,7 +200,7 @@ class LivePrompt:
                 self._send(buffer)
 
         @keys.add('c-j')
-        @keys.add('escape', 'enter')
+        @keys.add('escape', 'enter', filter=emacs_mode)
         def add_line(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text('\n')
 
@@ -214,12 +218,23 @@ class LivePrompt:
         def answer_nothing(event: KeyPressEvent) -> None:
             self._give(None)
 
-        @keys.add('escape')
+        @keys.add('escape', filter=~vi_insert_mode & ~vi_replace_mode)  # there, Esc ends the insertion
         def stop(event: KeyPressEvent) -> None:
             event.current_buffer.cancel_completion()
             self.on_stop()
 
+        @keys.add('<bracketed-paste>')
+        def paste(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            is_message = self._answer is None and not buffer.text.startswith(('/', '!'))
+            file = reference_to(event.data) if is_message and buffer.document.char_before_cursor != '@' else ''
+            buffer.insert_text(f'{file} ' if file else event.data.replace('\r\n', '\n').replace('\r', '\n'))
+
         return keys
+
+    def use_keys(self, keys: Keys) -> None:
+        """Edit with the keys of emacs or vim."""
+        self._session.editing_mode = EditingMode.VI if keys == 'vim' else EditingMode.EMACS
 
     def _may_complete(self) -> bool:
         return self._answer is None and completes(self._session.default_buffer.document)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from habilis.agent.hooks.sanitize import one_line
+from habilis.assistant.shared_folders import files_within
 from habilis.core.errors import HabilisError
-from habilis.core.folders import real_path
 from habilis.core.regular_files import read_regular
 
 FOLDER = Path('.habilis', 'commands')
@@ -22,10 +22,7 @@ def own_commands(workspace: str | None) -> Mapping[str, Path]:
     """The files by the names of their commands: `.habilis/commands/review.md` is `/review`."""
     if workspace is None:
         return {}
-    shared = real_path(workspace)
-    found = sorted(Path(workspace, FOLDER).glob('*.md'))
-    # A link must not bring in something from a folder that is not shared.
-    return {f'/{file.stem}': file for file in found if file.is_file() and real_path(file).is_relative_to(shared)}
+    return {f'/{file.stem}': file for file in files_within(workspace, FOLDER, '*.md')}
 
 
 def summary_of(file: Path) -> str:

@@ -7,7 +7,9 @@ from dataclasses import replace
 from habilis._version import __version__
 from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.options import WorkOptions
+from habilis.agent.shortening import Shortened
 from habilis.assistant import Mode, Session
+from habilis.assistant.project_hooks import ProjectHooks
 from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.sharing import shared_folder
@@ -37,6 +39,7 @@ class ChatSession:
         memory: Memory,
         store: Store,
         tools: Sequence[AnyTool] = (),
+        hooks: ProjectHooks,
         mode: Mode | None = None,
     ) -> None:
         self.front = front
@@ -44,6 +47,7 @@ class ChatSession:
         self.request = request
         self.settings = settings
         self._tools = tools
+        self.hooks = hooks
         self._memory = memory
         self._store = store
         self._model: Model | None = None
@@ -80,6 +84,12 @@ class ChatSession:
     def context_tokens(self) -> int:
         """Tokens of the last request of this conversation with its reply; 0 if there was none."""
         return self._view.context_tokens if self.session.is_recorded else 0
+
+    async def compact(self, keep: str) -> Shortened:
+        """Shorten what the model gets of the conversation so far."""
+        done = await self.session.compact(keep)
+        self._view.context_tokens = max(0, self._view.context_tokens - done.before + done.after)
+        return done
 
     @property
     def title(self) -> str:
@@ -154,7 +164,8 @@ class ChatSession:
             model = await choose_model(wanted, settings, self._view, say)
         try:
             settings = await choose_sandbox(request, settings, say)
-            return settings, model, {**agent_options(request, settings, self._tools, say), 'tools': self._tools}
+            given = agent_options(request, settings, self._tools, say)
+            return settings, model, {**given, 'tools': self._tools, 'gates': self.hooks.gates}
         except BaseException:
             if model is not self._model:
                 await model.close()

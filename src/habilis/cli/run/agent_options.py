@@ -5,8 +5,10 @@ from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.agent_tools import each_tool, why_no_processes_in
+from habilis.agent.context.instructions import parts_of
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.options import AnyTool, WorkOptions
+from habilis.assistant.modes import plan_gate, with_mode
 from habilis.assistant.project_instructions import ProjectInstructions
 from habilis.cli.options import NATIVE_CHOICE
 from habilis.cli.run.request import DEFAULT_LIBRARY, CommandRequest
@@ -45,10 +47,15 @@ def make_agent(
     **more: Any,
 ) -> Agent:
     """An agent with the options of a request. `more`: further arguments of `Agent`."""
-    options: dict[str, Any] = {**agent_options(request, settings, tools, say), **more}
+    options: WorkOptions = {**agent_options(request, settings, tools, say), 'tools': tools, 'hooks': hooks}
+    if request.mode is not None:
+        options = with_mode(options, request.mode)
+    if request.mode == 'plan':
+        options['gates'] = [plan_gate(options.get('tools', ()))]
     if request.workspace is not None:
-        options['instructions'] = project_instructions(request.workspace, model).text
-    return Agent(model, tools=tools, hooks=hooks, approve=approve, **options)
+        project = project_instructions(request.workspace, model).text
+        options['instructions'] = [*parts_of(options.get('instructions', '')), project]
+    return Agent(model, approve=approve, **options, **more)
 
 
 def project_instructions(workspace: str, model: Model) -> ProjectInstructions:

@@ -55,6 +55,7 @@ def run(
     workspace: options.Workspace = None,
     create: options.Create = False,
     checkpoints: options.Checkpoints = False,
+    mode: options.Mode = None,
     delegate: options.Delegate = False,
     tools: options.Tools = None,
     library: options.Library = None,
@@ -128,6 +129,9 @@ def run(
     if checkpoints and workspace is None:
         msg = 'give the folder whose files are stored with --workspace DIR'
         raise typer.BadParameter(msg, param_hint='--checkpoints')
+    if mode is not None and workspace is None:
+        msg = 'a mode is about the files of a folder: name it with --workspace DIR'
+        raise typer.BadParameter(msg, param_hint='--mode')
     text, data = read_task(task, quiet=quiet)
     from habilis.agent.run_spec import run_spec
     from habilis.cli.run.execution import execute
@@ -152,6 +156,7 @@ def run(
         backend=backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak),
         workspace=workspace,
         checkpoints=checkpoints,
+        mode=mode,
         delegate=delegate,
         tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
         library=library,

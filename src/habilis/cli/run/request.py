@@ -4,10 +4,11 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self, TypedDict, Unpack, cast
+from typing import Any, Self, TypedDict, Unpack, cast, get_args
 
 from habilis.agent.run_spec import RunSpec
 from habilis.cli.backend_options import BackendOptions
+from habilis.cli.options import ModeName
 from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
 from habilis.core.secrets import redact
@@ -95,6 +96,9 @@ class CommandRequest:
     checkpoints: bool = False
     """Store the files of the workspace after each step."""
 
+    mode: ModeName | None = None
+    """The permission mode of a run; None: code may change the workspace, without tools for it. A chat has its own."""
+
     delegate: bool = False
     """Whether the code may start subagents."""
 
@@ -155,6 +159,7 @@ class CommandRequest:
                 'output_type': self.output_type,
                 **_given({'tools': None if self.tools is None else asdict(self.tools), 'library': self.library_folder}),
                 **({'checkpoints': True} if self.checkpoints else {}),
+                **({'mode': self.mode} if self.mode else {}),
                 **({'delegate': True} if self.delegate else {}),
                 **({'skills': list(map(_absolute_path, self.skills))} if self.skills else {}),
                 **({'backend': self.backend.given} if self.backend.given else {}),
@@ -211,6 +216,7 @@ class CommandRequest:
             workspace=workspace,
             read_only=known.get('read_only') is True and not overrides.get('workspace'),
             checkpoints=known.get('checkpoints') is True and is_trusted,
+            mode=next((mode for mode in get_args(ModeName) if mode == known.get('mode')), None),
             delegate=known.get('delegate') is True,
             tools=None if tools is None else ToolNames(**tools),
             library=known.get('library'),

@@ -394,13 +394,14 @@ def score(
 def rm(
     runs: Annotated[list[str], typer.Argument(metavar='RUN', help=RUN_HELP)],
     yes: Yes = False,
+    as_json: AsJson = False,
     journal: Journal = None,
     user: User = None,
 ) -> None:
     """Delete runs permanently."""
     from habilis.cli.runs.delete import delete_runs
 
-    raise typer.Exit(delete_runs(journal, user, runs, yes=yes))
+    raise typer.Exit(delete_runs(journal, user, runs, yes=yes, as_json=as_json))
 
 
 @app.command(rich_help_panel=RARE)
@@ -417,6 +418,7 @@ def prune(
     keep: Annotated[int, typer.Option('--keep', metavar='N', help='Number of newest runs to keep.', min=0)] = 0,
     dry_run: Annotated[bool, typer.Option('--dry-run', help='Only list the runs that would be deleted.')] = False,
     yes: Yes = False,
+    as_json: AsJson = False,
     journal: Journal = None,
     user: User = None,
 ) -> None:
@@ -426,4 +428,4 @@ def prune(
     options = PruneOptions(
         seconds=parse_age(older_than), states=tuple(state.value for state in status or ()), keep=keep
     )
-    raise typer.Exit(prune_runs(journal, user, options, dry_run=dry_run, yes=yes))
+    raise typer.Exit(prune_runs(journal, user, options, dry_run=dry_run, yes=yes, as_json=as_json))

@@ -10,7 +10,7 @@ import typer
 from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.options import confirm_deletion
 from habilis.cli.pictures import run_pictures
-from habilis.cli.printing import print_table
+from habilis.cli.printing import print_json, print_table
 from habilis.cli.runs.journal import JournalAccess, in_journal
 from habilis.cli.runs.list import list_row
 from habilis.cli.streams import say
@@ -27,14 +27,14 @@ _MAX_AGE_SECONDS = 1e10
 
 
 @in_journal
-async def delete_runs(access: JournalAccess, runs: Sequence[str], *, yes: bool) -> int:
+async def delete_runs(access: JournalAccess, runs: Sequence[str], *, yes: bool, as_json: bool) -> int:
     """Delete runs after confirmation; none if one of them does not exist."""
     known = list(dict.fromkeys([await access.resolve(run) for run in runs]))
-    return await confirm_and_delete(access, [await access.store.info(run) for run in known], yes=yes)
+    return await confirm_and_delete(access, [await access.store.info(run) for run in known], yes=yes, as_json=as_json)
 
 
-async def confirm_and_delete(access: JournalAccess, runs: Sequence[RunInfo], *, yes: bool) -> int:
-    """Delete runs, after asking unless `yes`. Returns the exit code."""
+async def confirm_and_delete(access: JournalAccess, runs: Sequence[RunInfo], *, yes: bool, as_json: bool) -> int:
+    """Delete runs, after asking unless `yes`. Returns the exit code; prints the ids with `as_json`."""
     what = _names(runs) if len(runs) <= MAX_NAMED else _count(len(runs))
     if not confirm_deletion(f'Delete {what} permanently?', yes=yes):
         return 1
@@ -47,7 +47,10 @@ async def confirm_and_delete(access: JournalAccess, runs: Sequence[RunInfo], *, 
         except JournalError as error:
             say(str(error))
     names = f': {_names(deleted)}' if 1 <= len(deleted) <= MAX_NAMED else ''
-    say(f'deleted {_count(len(deleted))}{names}')
+    if as_json:
+        print_json([info.run for info in deleted])
+    else:
+        say(f'deleted {_count(len(deleted))}{names}')
     return 0 if len(deleted) == len(runs) else 1
 
 
@@ -82,16 +85,20 @@ def parse_age(text: str) -> float:
 
 
 @in_journal
-async def prune_runs(access: JournalAccess, options: PruneOptions, *, dry_run: bool, yes: bool) -> int:
+async def prune_runs(access: JournalAccess, options: PruneOptions, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     """List the old runs and delete them after confirmation."""
     found = await prunable(
         access.store, seconds=options.seconds, user=access.user, states=options.states, keep=options.keep
     )
+    if as_json and (dry_run or not found):
+        print_json([each.info.run for each in found])
+        return 0
     if not found:
         say('no runs are that old; nothing deleted')
         return 0
-    print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [list_row(each, each.info.updated) for each in found])
+    if not as_json:
+        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [list_row(each, each.info.updated) for each in found])
     if dry_run:
         say(f'would delete {_count(len(found))}')
         return 0
-    return await confirm_and_delete(access, [each.info for each in found], yes=yes)
+    return await confirm_and_delete(access, [each.info for each in found], yes=yes, as_json=as_json)
