@@ -13,6 +13,7 @@ from habilis.agent.memory_tools import memory_tools
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.policies import Policy, load_policy
 from habilis.assistant.contract import View
+from habilis.assistant.file_edits import FolderEdits
 from habilis.assistant.modes import Mode, plan_gate, with_mode
 from habilis.assistant.project_instructions import InstructionFile, ProjectInstructions
 from habilis.core.errors import ModelError
@@ -42,6 +43,9 @@ class SessionAgent:
         """`session` returns the id of the conversation, which may change."""
         self.model = model
         options = with_mode(options, mode)
+        self.edits = FolderEdits.of(
+            options, (memory.path, getattr(store, 'path', None), getattr(store, 'folder', None))
+        )
         self.policy: Policy = load_policy(None, model.traits)
         asks = view.is_present and self.policy.may_ask_people()
         people = [people_toolset(view.answer)] if asks else []

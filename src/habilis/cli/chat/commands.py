@@ -269,6 +269,11 @@ class Commands:
         _say(f'taken back: {one_line(said, 60)}{files}')
         if taken.files:
             _say(f'the files until now: habilis runs restore {taken.run} --at {taken.checkpoint[:10]}')
+        if taken.left:
+            why = '' if self._chat.request.checkpoints else '; --checkpoints can take files back, too'
+            names = [one_line(path, 60) for path in taken.left[:MAX_NAMED]]
+            more = [f'{len(taken.left) - MAX_NAMED} more'] if len(taken.left) > MAX_NAMED else []
+            _say(f'these files stay changed: {", ".join([*names, *more])}{why}')
 
     async def _fork(self, _: str) -> None:
         left = await self._session.fork()
