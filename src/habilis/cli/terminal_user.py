@@ -4,16 +4,22 @@ import asyncio
 import sys
 import threading
 
-from habilis.agent.hooks.sanitize import escape_controls
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.cli.colours import has_colours
 from habilis.cli.line_reader import LineReader
 from habilis.cli.value_text import call_lines
 from habilis.core.approval import CHOICES, WORDS, Approval
+from habilis.core.integers import safe_repr
 from habilis.core.status_line import current_status
 from habilis.tools import ApprovalRequest
 
 YES = frozenset({'y', 'yes'})
 NO = frozenset({'n', 'no', ''})
+WHOLE = 'diff'
+"""The answer that shows all of a long diff."""
+
+MAX_SHORT = 60
+MAX_DIFF_ROWS = 60
 _DIFF_COLOURS = {'+': '\033[32m', '-': '\033[31m', '@': '\033[36m'}
 
 
@@ -40,16 +46,21 @@ class TerminalUser:
 
     async def approve(self, request: ApprovalRequest) -> Approval:
         """Whether a tool may be called. Not if there is no user."""
-        return await asyncio.to_thread(self._approve, describe(request, request.code if self.shows_code else ''))
+        return await asyncio.to_thread(self._approve, request)
 
-    def _approve(self, question: str) -> Approval:
+    def _approve(self, request: ApprovalRequest) -> Approval:
         """Ask until the answer is one that an approval can have. Blocks."""
+        code = request.code if self.shows_code else ''
+        question = describe(request, code, MAX_DIFF_ROWS)
         while True:
-            words = self.ask(f'{question} [{CHOICES}] ')
-            answer = Approval.parse(words or '')
+            words = (self.ask(f'{question} [{CHOICES}] ') or '').strip()
+            answer = Approval.parse(words)
             if answer is not None:
                 return answer
-            question = f'{WORDS}\n{question.rpartition(chr(10))[2]}'
+            if words.lower().lstrip('/') == WHOLE:
+                question = describe(request, code)
+            else:
+                question = f'{WORDS}\n{question.rpartition(chr(10))[2]}'
 
     def confirm(self, question: str) -> bool:
         """Ask until the answer is yes or no. Blocks."""
@@ -72,10 +83,28 @@ class TerminalUser:
         return line
 
 
-def describe(request: ApprovalRequest, code: str = '') -> str:
-    """The call, its diff, the code that makes it, and the question."""
-    lines = call_lines(request.tool, request.arguments, diff=request.diff, code=code)
-    return '\n'.join(['', *map(colour_diff, lines), escape_controls(request.question)])
+def describe(request: ApprovalRequest, code: str = '', most: int | None = None) -> str:
+    """The call, its diff or the first rows of it, the code that makes it, and the question."""
+    arguments = request.arguments
+    if request.diff:  # it shows what is in a long argument
+        written = [f'{name}={one_line(safe_repr(value), MAX_SHORT)}' for name, value in arguments.items()]
+        lines = [f'{one_line(request.tool, MAX_SHORT)}({", ".join(written)})', *_diff_rows(request.diff, most)]
+        lines += call_lines('', {}, code=code)[1:]
+    else:
+        lines = call_lines(request.tool, arguments, code=code)
+    return '\n'.join(['', *lines, escape_controls(request.question)])
+
+
+def _diff_rows(diff: str, most: int | None) -> list[str]:
+    from rich.console import Console
+
+    from habilis.agent.hooks.diff_view import diff_rows, folded
+
+    console = Console(stderr=True, highlight=False)
+    with console.capture() as captured:
+        for row in folded(diff_rows(diff, console.width), most, f'answer {WHOLE}'):
+            console.print(row, soft_wrap=True)
+    return captured.get().splitlines()
 
 
 def colour_diff(line: str) -> str:

@@ -1,5 +1,6 @@
 """A unified diff for people: line numbers, and the colours of its language, in rows that fit a terminal."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -14,12 +15,6 @@ MAX_LINE = 2000
 _HUNK = re.compile(r'@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@')
 _STYLES = {'+': 'green', '-': 'red', '@': 'cyan'}
 _NO_FILE = '/dev/null'
-
-
-def count_lines(diff: str) -> tuple[int, int]:
-    """How many lines a unified diff adds and removes."""
-    marks = [line[:1] for part in _parts(diff.split('\n')) if _HUNK.match(part[0]) for line in part[1:]]
-    return marks.count('+'), marks.count('-')
 
 
 def diff_rows(diff: str, width: int) -> list[Text]:
@@ -38,12 +33,22 @@ def diff_rows(diff: str, width: int) -> list[Text]:
         elif names := _names(part):
             before, after = names
             name = before if after == _NO_FILE else after
-            kind = ' (new)' if before == _NO_FILE else ' (deleted)' if after == _NO_FILE else ''
-            rows.append(Text(f'{name.partition("/")[2]}{kind}', 'bold'))
+            kind = ' new,' if before == _NO_FILE else ' deleted,' if after == _NO_FILE else ''
+            of_file = itertools.takewhile(lambda part: not _names(part), parts[number + 1 :])
+            marks = [line[:1] for each in of_file for line in each]
+            counts = f'+{marks.count("+")} −{marks.count("-")}'
+            rows.append(Text.assemble((re.sub('^[ab]/', '', name), 'bold'), (f'{kind} {counts}', 'dim')))
             lexer = Syntax.guess_lexer(name)
         else:
             rows += [Text(line, _STYLES.get(line[:1], 'dim')) for line in part]
     return rows
+
+
+def folded(rows: Sequence[Text], most: int | None, more: str = '') -> Sequence[Text]:
+    """The first rows, and how many there are beside them; `more` says how to see those."""
+    if most is None or len(rows) <= most + 1:
+        return rows
+    return [*rows[:most], Text(f'… {len(rows) - most:,} more lines{f": {more}" if more else ""}', 'dim')]
 
 
 def _parts(lines: Sequence[str]) -> Iterator[Sequence[str]]:

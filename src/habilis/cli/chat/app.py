@@ -15,7 +15,6 @@ from habilis.assistant.attachments import AttachmentError, attach
 from habilis.assistant.records import Recorded
 from habilis.cli.chat.command_names import is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
-from habilis.cli.chat.file_changes import changes_of_turn
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.own_commands import summary_of
@@ -221,11 +220,6 @@ class ChatApp:
 
     async def _report(self, chat: ChatSession, result: Result[Any]) -> None:
         """What the view does not say about the end of a turn."""
-        session = chat.session
-        if chat.request.checkpoints and (
-            changes := await changes_of_turn(session.store, result.run_id, session.memory.user)
-        ):
-            self._say(changes)
         if result.ended == 'approval':
             options = chat.request.journal_options
             lines = pending_lines(

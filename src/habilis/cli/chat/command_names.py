@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, SlashCommand] = {
     ),
     '/tasks': SlashCommand('/tasks [all]', 'open tasks', ('all',)),
     '/runs': SlashCommand('/runs', 'the recorded turns of this chat'),
+    '/diff': SlashCommand('/diff', 'all that the last turn has changed in files'),
     '/undo': SlashCommand('/undo', 'take back the last turn', waits=_always),
     '/fork': SlashCommand('/fork', 'go on in a copy of this chat', waits=_always),
     '/clear': SlashCommand('/clear', 'start a new chat', waits=_always),

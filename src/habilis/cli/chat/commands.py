@@ -7,11 +7,13 @@ from pathlib import Path
 
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.hooks.terminal import TerminalView
 from habilis.agent.hooks.tokens import format_cost
 from habilis.assistant import Mode
 from habilis.assistant.records import TurnNote
 from habilis.assistant.shared_folders import is_share, remember_share
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
+from habilis.cli.chat.file_changes import named, show_all
 from habilis.cli.chat.own_commands import message_of, own_commands, summary_of
 from habilis.cli.chat.session import ChatSession, with_model
 from habilis.cli.chat.sharing import shared_folder, with_share
@@ -65,6 +67,7 @@ class Commands:
             '/tasks': self._tasks,
             '/runs': self._runs,
             '/undo': self._undo,
+            '/diff': self._diff,
             '/fork': self._fork,
             '/clear': self._clear,
             '/save': self._save,
@@ -271,9 +274,13 @@ class Commands:
             _say(f'the files until now: habilis runs restore {taken.run} --at {taken.checkpoint[:10]}')
         if taken.left:
             why = '' if self._chat.request.checkpoints else '; --checkpoints can take files back, too'
-            names = [one_line(path, 60) for path in taken.left[:MAX_NAMED]]
-            more = [f'{len(taken.left) - MAX_NAMED} more'] if len(taken.left) > MAX_NAMED else []
-            _say(f'these files stay changed: {", ".join([*names, *more])}{why}')
+            _say(f'these files stay changed: {named(taken.left)}{why}')
+
+    async def _diff(self, _: str) -> None:
+        if self._chat.edits:
+            show_all(TerminalView(), self._chat.edits)
+        else:
+            _say('the last turn has changed no files')
 
     async def _fork(self, _: str) -> None:
         left = await self._session.fork()
