@@ -19,6 +19,7 @@ from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.own_commands import summary_of
 from habilis.cli.chat.picker import pick_chat
+from habilis.cli.chat.plans import Plans
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.chat.sharing import choose_share, with_share
 from habilis.cli.main import describe_error
@@ -29,7 +30,6 @@ from habilis.cli.run.report import limit_message, pending_lines, runs_command
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.settings import read_settings
 from habilis.cli.tasks.tasks import print_tasks
-from habilis.cli.terminal_user import NO, YES
 from habilis.core.errors import ModelError
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
@@ -62,6 +62,7 @@ class ChatApp:
         self._turn: asyncio.Task[Any] | None = None
         self._failed = False
         self._commands: Commands | None = None
+        self._plans: Plans | None = None
         self._at_once: set[asyncio.Task[None]] = set()
         """Commands that do not wait for the turn under way."""
 
@@ -74,7 +75,9 @@ class ChatApp:
         Returns the exit code: 1 if a turn failed and nobody was there to see it.
         """
         async with self._opened() as (chat, recorded):
-            commands = self._commands = Commands(chat, functools.partial(self._answer, chat))
+            answer = functools.partial(self._answer, chat)
+            plans = self._plans = Plans(chat, answer, functools.partial(self._report, chat))
+            commands = self._commands = Commands(chat, answer, plans)
             self._front.offer({name: summary_of(file) for name, file in commands.own.items()})
             if recorded is not None:
                 await self._go_on(chat, recorded)
@@ -144,19 +147,8 @@ class ChatApp:
                 raise
             result = await session.send(message, files=found.files, attached=found.text)
         await self._report(chat, result)
-        await self._offer_plan(chat, result)
-
-    async def _offer_plan(self, chat: ChatSession, result: Result[Any]) -> None:
-        """Ask whether to carry out what was planned. Other words change the plan."""
-        if chat.session.mode != 'plan' or result.ended != 'answer' or not self._front.is_present:
-            return
-        said = (await self._front.ask('\nCarry out this plan? [y/N, or what to change] ') or '').strip()
-        if said.lower() in YES:
-            with self._front.working('starting'):
-                done = await chat.session.carry_out(str(result.output))
-            await self._report(chat, done)
-        elif said.lower() not in NO:
-            await self._answer(chat, said)
+        if self._plans is not None:
+            await self._plans.offer(result)
 
     async def _go_on(self, chat: ChatSession, recorded: Recorded) -> None:
         """Show where a recorded conversation is, and finish its last turn if it was cut short."""

@@ -34,7 +34,10 @@ COMMANDS: Mapping[str, SlashCommand] = {
         waits=bool,
     ),
     '/plan': SlashCommand(
-        '/plan [TASK]', 'look and plan first, change nothing until the plan is accepted', waits=_always
+        '/plan [TASK | edit]',
+        'look and plan first, change nothing until the plan is accepted; change the plan in your editor',
+        ('edit',),
+        waits=_always,
     ),
     '/share': SlashCommand(
         '/share [read | write | no | forget]',

@@ -15,6 +15,7 @@ from habilis.assistant.shared_folders import is_share, remember_share
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
 from habilis.cli.chat.file_changes import named, show_all
 from habilis.cli.chat.own_commands import message_of, own_commands, summary_of
+from habilis.cli.chat.plans import Plans
 from habilis.cli.chat.session import ChatSession, with_model
 from habilis.cli.chat.sharing import shared_folder, with_share
 from habilis.cli.memory.entries import print_context, print_hits
@@ -46,9 +47,10 @@ class CommandError(HabilisError):
 class Commands:
     """Runs slash commands on a chat."""
 
-    def __init__(self, chat: ChatSession, answer: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, chat: ChatSession, answer: Callable[[str], Awaitable[None]], plans: Plans) -> None:
         """`answer` takes a turn with a message."""
         self._chat = chat
+        self._plans = plans
         self._answer = answer
         self._session = chat.session
         self._next: CommandRequest | None = None
@@ -177,6 +179,9 @@ class Commands:
         _say(f'{self._session.mode}: {MODE_WORDS[self._session.mode]}')
 
     async def _plan(self, task: str) -> None:
+        if task == 'edit':
+            await self._plans.edit()
+            return
         await self._mode('plan')
         if task:
             await self._answer(task)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import Protocol
 
+from habilis.cli.chat.editor import edit_text
 from habilis.cli.line_reader import LineReader
 
 LEAVING = frozenset({'q', 'exit', 'quit', '/q', '/quit', '/exit'})
@@ -41,6 +42,10 @@ class FrontEnd(Protocol):
 
     async def ask(self, question: str) -> str | None:
         """Ask in the middle of a turn: the last line of the question is the prompt. None: no answer."""
+        ...
+
+    async def edit(self, text: str) -> str:
+        """The text as the user has changed it in their editor. Raises `EditorError`."""
         ...
 
     def drop_question(self) -> None:
@@ -123,6 +128,10 @@ class PlainFront:
             if line is not None or not self._stopped.is_set() or question != PROMPT:
                 return line
             print(question, end='', flush=True)  # Ctrl-C at the prompt
+
+    async def edit(self, text: str) -> str:
+        """Start the editor."""
+        return await asyncio.to_thread(edit_text, text)
 
     def drop_question(self) -> None:
         """Answer the open question with None."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import ANSI, PromptSession
-from prompt_toolkit.application import get_app_or_none
+from prompt_toolkit.application import get_app_or_none, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import merge_formatted_text
@@ -24,6 +24,7 @@ from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
 from habilis.cli.chat.completion import ChatCompleter, completes
+from habilis.cli.chat.editor import edit_text
 from habilis.cli.chat.front import HOW_TO_LEAVE, LEAVING, PROMPT
 from habilis.cli.chat.live_status import PromptStatus
 from habilis.cli.colours import has_colours
@@ -170,6 +171,14 @@ class LivePrompt:
     def _give(self, text: str | None) -> None:
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(text)
+
+    async def edit(self, text: str) -> str:
+        """Hide the prompt while the editor has the terminal. What is printed meanwhile is shown afterwards."""
+        from prompt_toolkit.input.vt100 import cooked_mode
+
+        async with in_terminal():
+            with cooked_mode(self._session.app.input.fileno()):
+                return await asyncio.to_thread(edit_text, text)
 
     def drop_question(self) -> None:
         """Answer the open question with None."""
