@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any, Self
 
 from habilis.agent.agent import Agent
+from habilis.agent.agent_tools import each_tool
 from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import parts_of
 from habilis.agent.memory_tools import memory_tools
@@ -23,7 +24,8 @@ from habilis.models.contract import Model
 from habilis.models.engine import EngineModel
 from habilis.models.loader import load_model
 from habilis.models.wrapper import WrapperModel
-from habilis.tools import people_toolset
+from habilis.tools import people_toolset, todo_toolset
+from habilis.tools.toolsets.todo import TODO_WRITE
 
 
 class SessionAgent:
@@ -49,6 +51,9 @@ class SessionAgent:
         self.policy: Policy = load_policy(None, model.traits)
         asks = view.is_present and self.policy.may_ask_people()
         people = [people_toolset(view.answer)] if asks else []
+        has_list = any(tool.name == TODO_WRITE for tool in each_tool(options.get('tools', ())))
+        if asks and mode != 'plan' and not has_list:  # a view shows the list; a small model would keep it, not work
+            people.append(todo_toolset())
         self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
         folder = options.get('workspace')

@@ -59,6 +59,10 @@ class Person:
     def working(self, phase: str) -> Generator[None]:
         yield
 
+    def watch(self, rows: Callable[[], Sequence[str]]) -> bool:
+        self.rows = rows
+        return True
+
     def describe(self, text: str) -> None:
         self.places.append(text)
 

@@ -29,6 +29,7 @@ from habilis.cli.terminal_user import YES
 from habilis.core.errors import HabilisError
 from habilis.memory import Turn
 from habilis.sandbox.backends import names as sandbox_names
+from habilis.tools.toolsets.todo import todo_text
 
 MAX_HITS = 5
 MODE_WORDS: Mapping[Mode, str] = {
@@ -70,6 +71,8 @@ class Commands:
             '/runs': self._runs,
             '/undo': self._undo,
             '/diff': self._diff,
+            '/todo': self._todo,
+            '/show': self._show,
             '/fork': self._fork,
             '/clear': self._clear,
             '/save': self._save,
@@ -286,6 +289,26 @@ class Commands:
             show_all(TerminalView(), self._chat.edits)
         else:
             _say('the last turn has changed no files')
+
+    async def _todo(self, _: str) -> None:
+        for item in self._chat.progress.todo:
+            _say(todo_text(item))
+        if not self._chat.progress.todo:
+            _say('there is no todo list')
+
+    async def _show(self, number: str) -> None:
+        agents = self._chat.progress.agents
+        if not number:
+            for agent in agents:
+                _say(f'{agent.number}  {agent.text}')
+            if not agents:
+                _say('there was no subagent yet')
+        elif number in {str(agent.number) for agent in agents}:
+            for line in agents[int(number) - 1].lines:
+                _say(line)
+        else:
+            msg = f'no such subagent: {one_line(number, 40)}; /show lists them'
+            raise CommandError(msg)
 
     async def _fork(self, _: str) -> None:
         left = await self._session.fork()

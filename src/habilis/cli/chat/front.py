@@ -5,7 +5,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Protocol
 
 from habilis.cli.chat.editor import edit_text
@@ -54,6 +54,10 @@ class FrontEnd(Protocol):
 
     def working(self, phase: str) -> contextlib.AbstractContextManager[None]:
         """Show that something happens, in a status line if there is one."""
+        ...
+
+    def watch(self, rows: Callable[[], Sequence[str]]) -> bool:
+        """Show these rows while something happens. False if nothing that changes is shown."""
         ...
 
     def describe(self, text: str) -> None:
@@ -141,6 +145,10 @@ class PlainFront:
     def working(self, phase: str) -> Generator[None]:
         """Nothing is shown: what is printed is enough."""
         yield
+
+    def watch(self, rows: Callable[[], Sequence[str]]) -> bool:
+        """No: what happens is printed."""
+        return False
 
     def describe(self, text: str) -> None:
         """Print it, if it is new."""

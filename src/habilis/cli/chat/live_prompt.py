@@ -7,7 +7,7 @@ here and in `completion.py` only.
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,7 @@ class LivePrompt:
         self.on_message: Callable[[str], bool] = lambda message: False
         self._messages: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting: list[str] = []
+        self._rows: Callable[[], Sequence[str]] = tuple
         self._place = ''
         self._status: PromptStatus | None = None
         self._mark = PROMPT
@@ -239,6 +240,8 @@ class LivePrompt:
         parts: list[AnyFormattedText] = []
         for row in self._status.rows() if self._status is not None else ():
             parts += [ANSI(row), '\n']
+        for row in self._rows() if self._status is not None else ():
+            parts.append([('class:place', f'{_fit(row)}\n')])
         for text in self._waiting[-MAX_QUEUED_ROWS:]:
             parts.append([('class:queued', f'{PROMPT}{_first_line(text)}\n')])
         if self._place and self._answer is None:
@@ -264,6 +267,11 @@ class LivePrompt:
             self._status.stop()
             self._status = None
             self._redraw()
+
+    def watch(self, rows: Callable[[], Sequence[str]]) -> bool:
+        """Show them below the status line."""
+        self._rows = rows
+        return True
 
     def describe(self, text: str) -> None:
         """Show it dimmed above the line to type in."""

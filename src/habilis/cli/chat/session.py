@@ -10,6 +10,7 @@ from habilis.agent.options import WorkOptions
 from habilis.assistant import FileEdit, Mode, Session
 from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
+from habilis.cli.chat.progress import Progress
 from habilis.cli.chat.sharing import shared_folder
 from habilis.cli.chat.view import ChatView, WritableFolder
 from habilis.cli.model_choice import ModelRequest, Say, choose_model, usable_models, why_unusable
@@ -64,6 +65,11 @@ class ChatSession:
     def edits(self) -> Sequence[FileEdit]:
         """What the last turn has changed in the shared folder, or the one under way so far."""
         return self._view.edits
+
+    @property
+    def progress(self) -> Progress:
+        """The todo list and the subagents."""
+        return self._view.progress
 
     @property
     def place(self) -> str:

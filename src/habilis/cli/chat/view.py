@@ -14,6 +14,7 @@ from habilis.assistant import FileEdit, FilesEdited, SessionEvent, TurnAbandoned
 from habilis.assistant.project_instructions import InstructionFile
 from habilis.cli.chat.file_changes import summary
 from habilis.cli.chat.front import FrontEnd
+from habilis.cli.chat.progress import Progress
 from habilis.cli.chat.turn_view import TurnView
 from habilis.cli.pictures import picture_folder
 from habilis.cli.printing import Page
@@ -45,6 +46,8 @@ class ChatView(TerminalUser):
         self._instructions: Sequence[InstructionFile] = ()
         """What was shown last."""
 
+        self.progress = Progress()
+        self._is_live = front.watch(self.progress.rows)
         self.edits: list[FileEdit] = []
         """What the last turn has changed in the shared folder, or the one under way so far."""
 
@@ -72,7 +75,9 @@ class ChatView(TerminalUser):
                 self.edits.clear()
                 place = self._place()
                 pictures = picture_folder(place.path if place.takes_pictures else None, event.run)
-                self._view = TurnView(pictures, shows_files=place.path is None)
+                self.progress.start()
+                progress = self.progress if self._is_live else None
+                self._view = TurnView(pictures, progress, shows_files=place.path is None)
             case TurnEnded():
                 self._end(event)
             case TurnAbandoned():
