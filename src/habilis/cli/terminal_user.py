@@ -88,14 +88,15 @@ def describe(request: ApprovalRequest, code: str = '', most: int | None = None) 
     arguments = request.arguments
     if request.diff:  # it shows what is in a long argument
         written = [f'{name}={one_line(safe_repr(value), MAX_SHORT)}' for name, value in arguments.items()]
-        lines = [f'{one_line(request.tool, MAX_SHORT)}({", ".join(written)})', *_diff_rows(request.diff, most)]
-        lines += call_lines('', {}, code=code)[1:]
+        call = f'{request.tool}({", ".join(written)})'
+        lines = [*_diff_rows(call, request.diff, most), *call_lines('', {}, code=code)[1:]]
     else:
         lines = call_lines(request.tool, arguments, code=code)
     return '\n'.join(['', *lines, escape_controls(request.question)])
 
 
-def _diff_rows(diff: str, most: int | None) -> list[str]:
+def _diff_rows(call: str, diff: str, most: int | None) -> list[str]:
+    """A call on one line, and its diff."""
     from rich.console import Console
 
     from habilis.agent.hooks.diff_view import diff_rows, folded
@@ -104,7 +105,7 @@ def _diff_rows(diff: str, most: int | None) -> list[str]:
     with console.capture() as captured:
         for row in folded(diff_rows(diff, console.width), most, f'answer {WHOLE}'):
             console.print(row, soft_wrap=True)
-    return captured.get().splitlines()
+    return [one_line(call, console.width), *captured.get().splitlines()]
 
 
 def colour_diff(line: str) -> str:

@@ -293,4 +293,3 @@ def test_changes_of_files_are_shown_as_diffs_where_they_happen_and_in_one_line_a
     changed = rows.index('boat.py +1 −1')
     assert rows[changed + 1 : changed + 4] == ['1 - red = 1', '1 + blue = 1', '2   old = 2']
     assert '… 61 more lines: /diff' in rows
-    assert max(map(len, rows)) <= columns

@@ -157,21 +157,30 @@ class LivePrompt:
             print(above, flush=True)
         buffer = self._session.default_buffer
         self._draft, buffer.text = buffer.text, ''
-        self._answer, self._mark = asyncio.get_running_loop().create_future(), mark
+        answer = self._answer = asyncio.get_running_loop().create_future()
+        self._mark = mark
         self._redraw()
         try:
-            answer = await self._answer
-            print(f'{mark}{answer or ""}', flush=True)
-            return answer
+            given = await answer
         finally:
-            self._answer, self._mark = None, PROMPT
-            buffer.text, self._draft = self._draft, ''  # a half typed answer is dropped with its question
-            buffer.cursor_position = len(buffer.text)
-            self._redraw()
+            if self._answer is answer:  # cancelled
+                self._end_question()
+        print(f'{mark}{given or ""}', flush=True)
+        return given
 
     def _give(self, text: str | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(text)
+        if self._answer is not None:
+            if not self._answer.done():
+                self._answer.set_result(text)
+            self._end_question()  # at once: what is typed next is no part of the answer
+
+    def _end_question(self) -> None:
+        """Bring back what was typed before the question. A half typed answer is dropped with it."""
+        buffer = self._session.default_buffer
+        self._answer, self._mark = None, PROMPT
+        buffer.text, self._draft = self._draft, ''
+        buffer.cursor_position = len(buffer.text)
+        self._redraw()
 
     async def edit(self, text: str) -> str:
         """Hide the prompt while the editor has the terminal. What is printed meanwhile is shown afterwards."""
