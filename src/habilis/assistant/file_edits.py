@@ -66,7 +66,7 @@ class FileEdit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _File:
+class _KeptFile:
     state: tuple[int, int, int]
     """Size, modification time and inode."""
 
@@ -95,8 +95,8 @@ class FolderEdits:
         self._is_partial = False
         """Whether there are too many files to know all of them."""
 
-        self._files: dict[str, _File] = {}
-        self._before: dict[str, _File] = {}
+        self._files: dict[str, _KeptFile] = {}
+        self._before: dict[str, _KeptFile] = {}
         self._asked: set[tuple[str, int]] = set()
         """Calls of tools whose diff a person has seen."""
 
@@ -153,8 +153,8 @@ class FolderEdits:
             return [replace(edit, is_new=edit.is_new and not self._is_partial) for edit in found]
         return []
 
-    def _read_all(self) -> dict[str, _File]:
-        found: dict[str, _File] = {}
+    def _read_all(self) -> dict[str, _KeptFile]:
+        found: dict[str, _KeptFile] = {}
         listed: list[tuple[str, os.stat_result]] = []
         with contextlib.suppress(WorkspaceError):  # the folder was removed
             listed += self._workspace.walk(skip=_is_skipped, limit=MAX_FILES)
@@ -172,7 +172,7 @@ class FolderEdits:
         except WorkspaceError:
             return False
 
-    def _read(self, path: str, info: os.stat_result, room: int) -> _File:
+    def _read(self, path: str, info: os.stat_result, room: int) -> _KeptFile:
         state = (info.st_size, info.st_mtime_ns, info.st_ino)
         known = self._files.get(path)
         if known is not None and known.state == state and not known.is_recent:
@@ -181,10 +181,10 @@ class FolderEdits:
         if info.st_size <= min(room, MAX_FILE_BYTES):
             with contextlib.suppress(WorkspaceError):  # it vanished, or cannot be read
                 data = self._workspace.read(path, limit=MAX_FILE_BYTES)
-        return _File(state=state, is_recent=time.time() - info.st_mtime < RECENT_SECONDS, data=data)
+        return _KeptFile(state=state, is_recent=time.time() - info.st_mtime < RECENT_SECONDS, data=data)
 
 
-def _compare(before: Mapping[str, _File], after: Mapping[str, _File]) -> list[FileEdit]:
+def _compare(before: Mapping[str, _KeptFile], after: Mapping[str, _KeptFile]) -> list[FileEdit]:
     found: list[FileEdit] = []
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
@@ -195,7 +195,7 @@ def _compare(before: Mapping[str, _File], after: Mapping[str, _File]) -> list[Fi
     return found
 
 
-def _is_same(old: _File | None, new: _File | None) -> bool:
+def _is_same(old: _KeptFile | None, new: _KeptFile | None) -> bool:
     if old is None or new is None:
         return False
     return old.data == new.data if old.data is not None or new.data is not None else old.state == new.state

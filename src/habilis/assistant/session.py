@@ -336,11 +336,12 @@ class Session(Closing):
                 self._recall.given.clear()
             self._show(event)
             if found := edits.after(event):
-                self._show(FilesEdited(**about, edits=found))
+                self._show(FilesEdited(run=turn.run, session=self.id, edits=found))
 
         self._running = turn.run
-        about = {'run': turn.run, 'session': self.id}
-        self._show(TurnStarted(**about, message=turn.message, memory=memory, instructions=instructions))
+        self._show(
+            TurnStarted(run=turn.run, session=self.id, message=turn.message, memory=memory, instructions=instructions)
+        )
         try:
             result = await work(hook)
             if text := records.last_words(result):
@@ -348,10 +349,10 @@ class Session(Closing):
         except BaseException as error:
             self.unfinished = turn if has_started else self.unfinished
             self.is_recorded |= has_started
-            self._show(TurnEnded(**about, error=error, edits=edits.end()))
+            self._show(TurnEnded(run=turn.run, session=self.id, error=error, edits=edits.end()))
             raise
         self.unfinished, self.is_recorded = None, True
-        self._show(TurnEnded(**about, result=result, edits=edits.end()))
+        self._show(TurnEnded(run=turn.run, session=self.id, result=result, edits=edits.end()))
         return result
 
     def _show(self, event: SessionEvent) -> None:

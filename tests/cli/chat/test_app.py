@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -267,7 +268,8 @@ async def test_a_picture_is_saved_and_its_path_printed_and_in_the_folder_of_the_
     draws = "class Picture:\n    def _repr_png_(self): return b'\\x89PNG data'\ndisplay(Picture())\nfinal_answer(1)"
     folder = place.folder / 'work'
     folder.mkdir()
-    for options in ({}, {'workspace': 'work', 'mode': 'ask'}, {'workspace': 'work', 'mode': 'edits'}):
+    tried: list[dict[str, Any]] = [{}, {'workspace': 'work', 'mode': 'ask'}, {'workspace': 'work', 'mode': 'edits'}]
+    for options in tried:
         await chats.chat(Person('Draw.'), [code(draws)], **options)
         found = re.search(r'\n(.*\.png) \(new, 9 bytes\)\n', capsys.readouterr().out)
         assert found is not None

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from habilis.agent.events import AgentEvent
-from habilis.cli.chat.progress import Progress
+from habilis.cli.chat.progress import TurnProgress
 from tests.cli.chat import code
 from tests.cli.chat.people import Chats, Person
 
@@ -22,16 +22,16 @@ def items(count: int, done: int) -> str:
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """All rows that were shown, one after another."""
     found: list[list[str]] = []
-    take = Progress.take
+    take = TurnProgress.take
 
-    def watched(progress: Progress, event: AgentEvent) -> str | None:
+    def watched(progress: TurnProgress, event: AgentEvent) -> str | None:
         shown = take(progress, event)
         rows = [re.sub(r' · \d+ s$', '', row) for row in progress.rows()]
         if rows and rows not in found[-1:]:
             found.append(rows)
         return shown
 
-    monkeypatch.setattr(Progress, 'take', watched)
+    monkeypatch.setattr(TurnProgress, 'take', watched)
     return found
 
 

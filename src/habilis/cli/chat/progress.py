@@ -50,7 +50,7 @@ class Subagent:
         return ' · '.join([*parts, *([format_cost(self.cost)] if self.cost else [])])
 
 
-class Progress:
+class TurnProgress:
     """The todo list and the subagents of a chat."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from habilis.agent.options import WorkOptions
 from habilis.assistant import FileEdit, Mode, Session
 from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
-from habilis.cli.chat.progress import Progress
+from habilis.cli.chat.progress import TurnProgress
 from habilis.cli.chat.sharing import shared_folder
 from habilis.cli.chat.view import ChatView, WritableFolder
 from habilis.cli.model_choice import ModelRequest, Say, choose_model, usable_models, why_unusable
@@ -67,7 +67,7 @@ class ChatSession:
         return self._view.edits
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> TurnProgress:
         """The todo list and the subagents."""
         return self._view.progress
 

@@ -8,7 +8,7 @@ from habilis.agent.hooks.status import RunStatus
 from habilis.agent.hooks.terminal import TerminalView
 from habilis.assistant import FilesEdited
 from habilis.cli.chat.file_changes import show_edits
-from habilis.cli.chat.progress import Progress
+from habilis.cli.chat.progress import TurnProgress
 from habilis.cli.run_view import show_cell
 from habilis.core.status_line import current_status
 
@@ -19,7 +19,7 @@ HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked', 'question', '
 class TurnView:
     """Hook of one turn."""
 
-    def __init__(self, pictures: Path, progress: Progress | None, *, shows_files: bool) -> None:
+    def __init__(self, pictures: Path, progress: TurnProgress | None, *, shows_files: bool) -> None:
         """`progress` shows a part of the events. `shows_files`: name the files that a cell has written, not diffs."""
         self._progress = progress
         self._folder = pictures

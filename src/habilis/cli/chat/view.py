@@ -14,7 +14,7 @@ from habilis.assistant import FileEdit, FilesEdited, SessionEvent, TurnAbandoned
 from habilis.assistant.project_instructions import InstructionFile
 from habilis.cli.chat.file_changes import summary
 from habilis.cli.chat.front import FrontEnd
-from habilis.cli.chat.progress import Progress
+from habilis.cli.chat.progress import TurnProgress
 from habilis.cli.chat.turn_view import TurnView
 from habilis.cli.pictures import picture_folder
 from habilis.cli.printing import Page
@@ -46,7 +46,7 @@ class ChatView(TerminalUser):
         self._instructions: Sequence[InstructionFile] = ()
         """What was shown last."""
 
-        self.progress = Progress()
+        self.progress = TurnProgress()
         self._is_live = front.watch(self.progress.rows)
         self.edits: list[FileEdit] = []
         """What the last turn has changed in the shared folder, or the one under way so far."""
