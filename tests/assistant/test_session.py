@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from habilis.agent.events import AgentEvent
-from habilis.assistant import Session, TurnEnded, TurnStarted
+from habilis.assistant import FilesEdited, Session, TurnEnded, TurnStarted
 from habilis.assistant.contract import SessionEvent, TurnAbandoned
 from habilis.core.errors import AgentError, ModelUnavailable, RunBusy, RunStopped
 from habilis.core.events import Event
@@ -282,4 +282,4 @@ def test_the_room_loads_no_terminal() -> None:
 def test_the_union_has_every_event_of_a_session() -> None:
     ours = {event for event in Event.__subclasses__() if event.__module__.startswith('habilis.assistant.')}
     assert set(get_args(SessionEvent)) == {*get_args(AgentEvent), *ours}
-    assert ours == {TurnStarted, TurnEnded, TurnAbandoned}
+    assert ours == {TurnStarted, FilesEdited, TurnEnded, TurnAbandoned}

@@ -7,12 +7,14 @@ from importlib.resources import files
 from typing import Any, Self
 
 from habilis.agent.agent import Agent
+from habilis.agent.agent_tools import each_tool
 from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import parts_of
 from habilis.agent.memory_tools import memory_tools
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.policies import Policy, load_policy
 from habilis.assistant.contract import View
+from habilis.assistant.file_edits import FolderEdits
 from habilis.assistant.modes import Mode, plan_gate, with_mode
 from habilis.assistant.project_instructions import InstructionFile, ProjectInstructions
 from habilis.core.errors import ModelError
@@ -22,7 +24,8 @@ from habilis.models.contract import Model
 from habilis.models.engine import EngineModel
 from habilis.models.loader import load_model
 from habilis.models.wrapper import WrapperModel
-from habilis.tools import people_toolset
+from habilis.tools import people_toolset, todo_toolset
+from habilis.tools.toolsets.todo import TODO_WRITE
 
 
 class SessionAgent:
@@ -42,9 +45,15 @@ class SessionAgent:
         """`session` returns the id of the conversation, which may change."""
         self.model = model
         options = with_mode(options, mode)
+        self.edits = FolderEdits.of(
+            options, (memory.path, getattr(store, 'path', None), getattr(store, 'folder', None))
+        )
         self.policy: Policy = load_policy(None, model.traits)
         asks = view.is_present and self.policy.may_ask_people()
         people = [people_toolset(view.answer)] if asks else []
+        has_list = any(tool.name == TODO_WRITE for tool in each_tool(options.get('tools', ())))
+        if asks and mode != 'plan' and not has_list:  # a view shows the list; a small model would keep it, not work
+            people.append(todo_toolset())
         self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
         folder = options.get('workspace')

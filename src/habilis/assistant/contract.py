@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from habilis.agent.contract import Result, Waiting
 from habilis.agent.events import AgentEvent
+from habilis.assistant.file_edits import FileEdit
 from habilis.assistant.project_instructions import InstructionFile
 from habilis.core.errors import JournalError
 from habilis.core.events import Event
@@ -43,6 +44,17 @@ class TurnEnded(Event):
     session: str
     result: Result[Any] | None = None
     error: BaseException | None = None
+    edits: Sequence[FileEdit] = ()
+    """What it has changed in the shared folder, in all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilesEdited(Event):
+    """Code or a tool has changed files of the shared folder. What a person has approved with its diff is not in it."""
+
+    kind: ClassVar[Literal['files_edited']] = 'files_edited'
+    session: str
+    edits: Sequence[FileEdit]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +66,7 @@ class TurnAbandoned(Event):
     error: JournalError
 
 
-SessionEvent = AgentEvent | TurnStarted | TurnEnded | TurnAbandoned
+SessionEvent = AgentEvent | TurnStarted | FilesEdited | TurnEnded | TurnAbandoned
 """What happens in a session: the events of its runs, between the start and the end of their turn."""
 
 

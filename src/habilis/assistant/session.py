@@ -14,13 +14,22 @@ from habilis.agent.contract import Result
 from habilis.agent.durable.runs import JournalChoice
 from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.undo import TakenBack, take_back
-from habilis.agent.events import CompactedEvent, RunResumed, RunStarted
+from habilis.agent.events import AgentEvent, CompactedEvent, RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.shortening import Shortened
 from habilis.assistant import records
 from habilis.assistant.agents import SessionAgent
-from habilis.assistant.contract import NoView, SessionEvent, TurnAbandoned, TurnEnded, TurnStarted, Unfinished, View
+from habilis.assistant.contract import (
+    FilesEdited,
+    NoView,
+    SessionEvent,
+    TurnAbandoned,
+    TurnEnded,
+    TurnStarted,
+    Unfinished,
+    View,
+)
 from habilis.assistant.modes import Mode, check_mode, default_mode
 from habilis.assistant.project_instructions import InstructionFile
 from habilis.assistant.recall import Recall
@@ -40,7 +49,6 @@ from habilis.models.contract import Model, Recollection, Usage
 from habilis.models.files import File
 from habilis.models.usage import Ledger
 
-CARRY_OUT = 'Carry out this plan:'
 _Work = Callable[[Hook], Awaitable[Result[Any]]]
 
 
@@ -110,7 +118,7 @@ class Session(Closing):
         self._shows: list[Show] = []
         self._one = OneAtATime()
         self._running = ''
-        """Id of the run of the turn under way."""
+        """Id of the run of the last turn, perhaps under way."""
 
         self._opened: SessionAgent | None = None
         self._chat: Chat[Any] | None = None
@@ -204,7 +212,7 @@ class Session(Closing):
         """Leave the mode `plan`, and have a plan carried out: the last answer, perhaps changed by the user."""
         if self._mode == 'plan':
             await self.set_mode(self._mode_before or default_mode(self._options))
-        return await self.send(f'{CARRY_OUT}\n\n{plan}')
+        return await self.send(f'Carry out this plan:\n\n{plan}')
 
     async def _converse(self, opened: SessionAgent) -> Chat[Any]:
         copy_of = '' if self.is_recorded else self._copy_of
@@ -323,9 +331,10 @@ class Session(Closing):
         instructions: Sequence[InstructionFile] | None = None,
     ) -> Result[Any]:
         """Do the work of a turn, show what happens, and keep the answer."""
-        has_started = False
+        has_started, edits = False, self._ready.edits
+        await edits.begin()
 
-        def hook(event: SessionEvent) -> None:
+        def hook(event: AgentEvent) -> None:
             nonlocal has_started
             if isinstance(event, RunStarted | RunResumed):
                 has_started = True
@@ -333,6 +342,8 @@ class Session(Closing):
             elif isinstance(event, CompactedEvent):  # what the model was given before may be among what was shortened
                 self._recall.given.clear()
             self._show(event)
+            if found := edits.after(event):
+                self._show(FilesEdited(run=turn.run, session=self.id, edits=found))
 
         self._running = turn.run
         said = turn.message
@@ -344,12 +355,10 @@ class Session(Closing):
         except BaseException as error:
             self.unfinished = turn if has_started else self.unfinished
             self.is_recorded |= has_started
-            self._show(TurnEnded(run=turn.run, session=self.id, error=error))
+            self._show(TurnEnded(run=turn.run, session=self.id, error=error, edits=edits.end()))
             raise
-        finally:
-            self._running = ''
         self.unfinished, self.is_recorded = None, True
-        self._show(TurnEnded(run=turn.run, session=self.id, result=result))
+        self._show(TurnEnded(run=turn.run, session=self.id, result=result, edits=edits.end()))
         return result
 
     def _show(self, event: SessionEvent) -> None:

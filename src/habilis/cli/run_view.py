@@ -66,14 +66,23 @@ class RunDisplay:
         self._log_lines.flush()
 
 
-def show_cell(event: CellFinished, view: 'TerminalView | None', stream: TextIO, folder: Path, add: str) -> None:
+def show_cell(
+    event: CellFinished,
+    view: 'TerminalView | None',
+    stream: TextIO,
+    folder: Path,
+    add: str,
+    *,
+    with_files: bool = True,
+) -> None:
     """Show what a cell has made, with its pictures, which are saved in a folder. Without a view they are only saved.
 
-    `add` is what to write before the name of a package to add it.
+    `add` is what to write before the name of a package to add it; `with_files` names those of the workspace.
     """
     others = tuple(display for display in event.cell.displays if not is_picture(display))
     if view is not None:
-        view(replace(event, cell=replace(event.cell, displays=others)))
+        files = tuple(file for file in event.cell.files if with_files or file.path.startswith('/'))
+        view(replace(event, cell=replace(event.cell, displays=others, files=files)))
         if package := missing_package(event.cell):
             print(f'{package} is not in the sandbox; {add} {package} adds it', file=stream, flush=True)
     show_pictures(event.cell, None if view is None else stream, folder)

@@ -4,11 +4,12 @@ import asyncio
 import sys
 import threading
 
-from habilis.agent.hooks.sanitize import escape_controls
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.cli.colours import has_colours
 from habilis.cli.line_reader import LineReader
 from habilis.cli.value_text import call_lines
 from habilis.core.approval import CHOICES, WORDS, Approval
+from habilis.core.integers import safe_repr
 from habilis.core.status_line import current_status
 from habilis.tools import ApprovalRequest
 
@@ -17,6 +18,11 @@ NO = frozenset({'n', 'no', ''})
 MAX_WAITING = 10
 """Calls that are listed of those that wait together."""
 
+WHOLE = 'diff'
+"""The answer that shows all of a long diff."""
+
+MAX_SHORT = 60
+MAX_DIFF_ROWS = 60
 _DIFF_COLOURS = {'+': '\033[32m', '-': '\033[31m', '@': '\033[36m'}
 
 
@@ -43,16 +49,21 @@ class TerminalUser:
 
     async def approve(self, request: ApprovalRequest) -> Approval:
         """Whether a tool may be called. Not if there is no user."""
-        return await asyncio.to_thread(self._approve, describe(request, request.code if self.shows_code else ''))
+        return await asyncio.to_thread(self._approve, request)
 
-    def _approve(self, question: str) -> Approval:
+    def _approve(self, request: ApprovalRequest) -> Approval:
         """Ask until the answer is one that an approval can have. Blocks."""
+        code = request.code if self.shows_code else ''
+        question = describe(request, code, MAX_DIFF_ROWS)
         while True:
-            words = self.ask(f'{question} [{CHOICES}] ')
-            answer = Approval.parse(words or '')
+            words = (self.ask(f'{question} [{CHOICES}] ') or '').strip()
+            answer = Approval.parse(words)
             if answer is not None:
                 return answer
-            question = f'{WORDS}\n{question.rpartition(chr(10))[2]}'
+            if words.lower().lstrip('/') == WHOLE:
+                question = describe(request, code)
+            else:
+                question = f'{WORDS}\n{question.rpartition(chr(10))[2]}'
 
     def confirm(self, question: str) -> bool:
         """Ask until the answer is yes or no. Blocks."""
@@ -75,9 +86,22 @@ class TerminalUser:
         return line
 
 
-def describe(request: ApprovalRequest, code: str = '') -> str:
-    """The call, its diff, the code that makes it, the calls that wait beside it, and the question."""
-    lines = call_lines(request.tool, request.arguments, diff=request.diff, code=code)
+def describe(request: ApprovalRequest, code: str = '', most: int | None = None) -> str:
+    """The call, its diff or the first rows of it, the code that makes it, and the question."""
+    arguments = request.arguments
+    if request.diff:  # it shows what is in a long argument
+        written = [f'{name}={one_line(safe_repr(value), MAX_SHORT)}' for name, value in arguments.items()]
+        call = f'{request.tool}({", ".join(written)})'
+        lines = [*_diff_rows(call, request.diff, most), *call_lines('', {}, code=code)[1:]]
+    else:
+        lines = call_lines(request.tool, arguments, code=code)
+    lines += _others(request)
+    return '\n'.join(['', *lines, escape_controls(request.question)])
+
+
+def _others(request: ApprovalRequest) -> list[str]:
+    """The calls that wait beside this one, and how many were approved before it."""
+    lines: list[str] = []
     if request.waiting:
         shown = [line for call in request.waiting[:MAX_WAITING] for line in call_lines(call.tool, call.arguments)]
         more = len(request.waiting) - MAX_WAITING
@@ -85,7 +109,20 @@ def describe(request: ApprovalRequest, code: str = '') -> str:
         lines += [f'  … and {more:,} more'] if more > 0 else []
     if request.earlier:
         lines.append(f'{escape_controls(request.tool)} was approved {request.earlier:,} times in this cell')
-    return '\n'.join(['', *map(colour_diff, lines), escape_controls(request.question)])
+    return lines
+
+
+def _diff_rows(call: str, diff: str, most: int | None) -> list[str]:
+    """A call on one line, and its diff."""
+    from rich.console import Console
+
+    from habilis.agent.hooks.diff_view import diff_rows, folded
+
+    console = Console(stderr=True, highlight=False)
+    with console.capture() as captured:
+        for row in folded(diff_rows(diff, console.width), most, f'answer {WHOLE}'):
+            console.print(row, soft_wrap=True)
+    return [one_line(call, console.width), *captured.get().splitlines()]
 
 
 def colour_diff(line: str) -> str:

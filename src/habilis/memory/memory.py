@@ -76,6 +76,12 @@ class Memory(Closing):
         return scoped
 
     @property
+    def path(self) -> Path | None:
+        """The file; None in a database server."""
+        found = getattr(self._database, 'path', None)
+        return found if isinstance(found, Path) else None
+
+    @property
     def _scope(self) -> str | None:
         return None if self.sees_all else self.project
 

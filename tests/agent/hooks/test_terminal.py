@@ -233,7 +233,7 @@ async def test_an_approval_shows_what_would_change() -> None:
     source = code("said = overwrite('a.txt')\nfinal_answer(said)")
     await watch([source], screen.view, seen, tools=[overwrite], approve=approve)
     assert 'approval needed: ' in screen.text
-    assert '--- a.txt\n+++ a.txt\n-old\n+new\napproved: yes\n' in screen.text
+    assert 'a.txt +1 −1\n-old\n+new\napproved: yes\n' in screen.text
 
 
 async def test_two_agents_are_distinguished() -> None:
@@ -322,7 +322,7 @@ def test_long_lines_are_not_broken_where_there_is_no_terminal() -> None:
 def test_a_long_diff_is_shown_in_part() -> None:
     request = ApprovalRequest(id=1, tool='write', arguments={}, question='Write?', diff='+line\n' * 500)
     shown = show(ApprovalAsked(request=request))
-    assert '… and 440 more lines' in shown
+    assert '… 440 more lines' in shown
 
 
 # Hostile text ---------------------------------------------------------------------------------------------------------

@@ -139,12 +139,16 @@ async def test_the_time_of_a_person_does_not_count(kind: str) -> None:
     obstacle = Obstacle()
     of_tools, of_agent = obstacles(kind, obstacle)
     replies = [block('pay(1)'), block('import time\ntime.sleep(30)')]
-    limits = RunLimits(seconds=3)
+    seconds = 3.0
+    limits = RunLimits(seconds=seconds)
     agent = Agent(ScriptedModel(replies), tools=payments(paid, **of_tools), limits=limits, journal='off', **of_agent)
     releasing = asyncio.ensure_future(obstacle.release_after(3.5))
     result = await agent.run('go')
     await releasing
     assert (result.ended, paid, len(result.steps)) == ('max_seconds', [1], 2)
+    asked = result.steps[0]
+    assert asked.cell is not None
+    assert max(asked.seconds, asked.cell.seconds) < seconds
 
 
 @pytest.mark.one_protocol

@@ -34,6 +34,11 @@ async def test_values_that_were_just_shown_are_not_repeated() -> None:
     assert 'New variables: other = 3\n' in f'{text}\n'
 
 
+async def test_a_variable_that_was_there_before_is_not_called_new() -> None:
+    text = await told('total = 12\nother = 3', 'total += 1\nmore = 1')
+    assert 'New variables: more = 1\nChanged variables: total = 13\n' in text
+
+
 async def test_a_value_of_which_only_a_part_was_shown_is_named() -> None:
     text = await told('rows = list(range(100))\nprint(len(rows))')
     assert 'New variables: rows (list, 100 items)' in text

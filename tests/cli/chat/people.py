@@ -11,6 +11,7 @@ import pytest
 from habilis.assistant import Mode
 from habilis.cli.chat import session as chat_session
 from habilis.cli.chat.app import ChatApp
+from habilis.cli.chat.editor import edit_text
 from habilis.cli.run.request import CommandRequest
 from habilis.memory import Memory
 from habilis.models.scripted import Script, Scripted, ScriptedModel
@@ -49,12 +50,19 @@ class Person:
         self.questions.append(question)
         return self._answers.pop(0)
 
+    async def edit(self, text: str) -> str:
+        return edit_text(text)
+
     def drop_question(self) -> None:
         pass
 
     @contextlib.contextmanager
     def working(self, phase: str) -> Generator[None]:
         yield
+
+    def watch(self, rows: Callable[[], Sequence[str]]) -> bool:
+        self.rows = rows
+        return True
 
     def describe(self, text: str) -> None:
         self.places.append(text)

@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -274,12 +275,19 @@ async def test_a_question_of_the_model_waits_for_the_answer(chats: Chats) -> Non
     assert (await turns())[-1] == ('assistant', 'blue')
 
 
-async def test_a_picture_is_saved_and_its_path_printed(chats: Chats, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_picture_is_saved_and_its_path_printed_and_in_the_folder_of_the_user_only_in_modes_that_may(
+    chats: Chats, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
     draws = "class Picture:\n    def _repr_png_(self): return b'\\x89PNG data'\ndisplay(Picture())\nfinal_answer(1)"
-    await chats.chat(Person('Draw.'), [code(draws)])
-    found = re.search(r'\n(/.*\.png) \(new, 9 bytes\)\n', capsys.readouterr().out)
-    assert found is not None
-    assert Path(found[1]).read_bytes() == b'\x89PNG data'
+    folder = place.folder / 'work'
+    folder.mkdir()
+    tried: list[dict[str, Any]] = [{}, {'workspace': 'work', 'mode': 'ask'}, {'workspace': 'work', 'mode': 'edits'}]
+    for options in tried:
+        await chats.chat(Person('Draw.'), [code(draws)], **options)
+        found = re.search(r'\n(.*\.png) \(new, 9 bytes\)\n', capsys.readouterr().out)
+        assert found is not None
+        assert Path(found[1]).read_bytes() == b'\x89PNG data'
+        assert [path.name for path in folder.iterdir()] == (['figure-1.png'] if options.get('mode') == 'edits' else [])
 
 
 # Resuming -------------------------------------------------------------------------------------------------------------

@@ -62,14 +62,14 @@ def test_an_approval_that_waited_when_the_process_was_killed_is_asked_again_with
     with on_terminal('chat', '--model', model, '--workspace', 'work', '--tools', 'boat_tools:files') as terminal:
         terminal.wait_for('>')
         terminal.type('Paint it.\r')
-        terminal.wait_for('+a blue boat')
+        terminal.wait_for_row('1 + a blue boat')
         terminal.wait_for('[y/N')
         os.kill(terminal.process.pid, signal.SIGKILL)
     assert (place.folder / 'work' / 'boat.txt').read_text() == 'a red boat\n'
     with on_terminal('chat', '--resume') as terminal:
         terminal.wait_for("update_file(path='boat.txt'")
-        terminal.wait_for('-a red boat')
-        terminal.wait_for('+a blue boat')
+        terminal.wait_for_row('1 - a red boat')
+        terminal.wait_for_row('1 + a blue boat')
         terminal.wait_for('[y/N')
         terminal.type('y\r')
         terminal.wait_for('a blue boat\n')
@@ -264,20 +264,32 @@ def test_a_chat_to_resume_is_chosen_from_a_list_by_its_words(
     assert 'user: Water the roses.' in habilis('chat', '--resume', stdin='').stdout
 
 
-def test_a_turn_with_checkpoints_ends_with_the_files_and_lines_that_it_changed(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize('columns', [60, 80, 140])
+def test_changes_of_files_are_shown_as_diffs_where_they_happen_and_in_one_line_at_the_end(
+    columns: int, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
     (place.folder / 'work').mkdir()
-    (place.folder / 'work' / 'boat.txt').write_text('red\nold\n')
-    paint = "open('boat.txt', 'w').write('blue\\nold\\nfast\\n')\nopen('b.bin', 'wb').write(b'\\0')\nfinal_answer('ok')"
+    (place.folder / 'work' / 'boat.py').write_text('red = 1\nold = 2\n')
+    paint = (
+        "update_file('boat.py', 'red', 'blue')\n"
+        "open('b.bin', 'wb').write(b'\\0')\n"
+        "open('long.txt', 'w').write('line\\n' * 100)\n"
+        "final_answer('ok')"
+    )
     place.environment(HABILIS_MODEL=script(place.folder, code(paint), 'Welcome.'))
-    with on_terminal('chat', '-w', 'work', '--checkpoints', '--mode', 'all', columns=80) as terminal:
+    with on_terminal('chat', '-w', 'work', '--mode', 'all', columns=columns) as terminal:
         terminal.wait_for('>')
         terminal.type('Paint it.\r')
-        terminal.wait_for_row('changed 2 files: b.bin binary, boat.txt +2 −1')
+        terminal.wait_for_row('changed 3 files: b.bin new, 1 bytes, boat.py +1 −1,')
+        terminal.type('/diff\r')
+        terminal.wait_for_row('100 + line')
         terminal.type('Thanks.\r')
         terminal.wait_for_row('Welcome.')
         terminal.type('q\r')
         assert terminal.exit_code() == 0
-        assert sum('changed 2 files' in row for row in terminal.read_all()) == 1
+        rows = terminal.read_all()
+    assert sum('changed 3 files' in row for row in rows) == 1
+    changed = rows.index('boat.py +1 −1')
+    assert rows[changed + 1 : changed + 4] == ['1 - red = 1', '1 + blue = 1', '2   old = 2']
+    assert '… 61 more lines: /diff' in rows

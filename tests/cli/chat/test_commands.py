@@ -227,10 +227,36 @@ async def test_a_plan_is_asked_for_changed_and_carried_out(
     write = code("final_answer(open('b', 'w').write(''))")
     (place.folder / 'work').mkdir()
     await chats.chat(person, ['1. Write a.', '1. Write a.\n2. Write b.', write], workspace='work')
-    assert person.questions == ['\nCarry out this plan? [y/N, or what to change] '] * 2
+    assert person.questions == ['\nCarry out this plan? [y/N/edit, or what to change] '] * 2
     assert chats.sent(1)[-1].startswith('And b.')
     assert chats.sent(2)[-1].startswith('Carry out this plan:\n\n1. Write a.\n2. Write b.')
     assert (place.folder / 'work' / 'b').exists()
     shown = capsys.readouterr().out
     assert 'plan: nothing can be changed' in shown
     assert shown.rindex('all: files may be changed') > shown.rindex('plan:')
+
+
+async def test_what_is_accepted_is_the_plan_as_it_was_edited(
+    chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv('VISUAL', "sed -i 's/Write a/Write c/'")
+    (place.folder / 'work').mkdir()
+    person = Person('/plan edit', '/plan Tidy up.', '/plan edit', answers=['e', 'n', 'y'])
+    await chats.chat(person, ['1. Write a.', 'Done.'], workspace='work')
+    assert chats.sent(1)[-1].startswith('Carry out this plan:\n\n1. Write c.')
+    shown = capsys.readouterr().out
+    assert 'error: there is no plan yet: /plan TASK asks for one' in shown
+    assert '\n1. Write c.\n' in shown
+    assert 'the plan is as before' in shown
+
+
+async def test_undo_says_which_files_stay_changed(chats: Chats, place: Place, capsys: Capture) -> None:
+    (place.folder / 'work').mkdir()
+    write = code("open('b.txt', 'w').write('1')\nfinal_answer(1)")
+    for checkpoints in (False, True):
+        person = Person('/mode all', 'Write.', '/undo')
+        await chats.chat(person, [write], workspace='work', checkpoints=checkpoints)
+        said = 'these files stay changed: b.txt; --checkpoints can take files back, too'
+        assert (said in capsys.readouterr().out) is not checkpoints
+        assert (place.folder / 'work' / 'b.txt').exists() is not checkpoints
+        (place.folder / 'work' / 'b.txt').unlink(missing_ok=True)

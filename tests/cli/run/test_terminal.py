@@ -126,10 +126,20 @@ def test_an_approval_shows_the_diff_and_takes_these_answers(typed: str, said: st
     with on_terminal(command=(sys.executable, '-c', APPROVE)) as terminal:
         shown = terminal.wait_for('May write_file be called? [y/N/cell/always/session/stop] ')
         assert "path='a.txt'" in shown
-        assert '\033[31m-old\\x1b[2J\033[0m' in shown
-        assert '\033[32m+new\033[0m' in shown
+        assert '\033[31m - \033[0m\033[31mold\\x1b[2J\033[0m' in shown
+        assert '\033[32m + \033[0m' in shown
         terminal.type(typed)
         terminal.wait_for(f'said {said}')
+
+
+def test_all_of_a_long_diff_is_shown_on_demand() -> None:
+    long = APPROVE.replace('@@ -1 +1 @@\\n-old\\x1b[2J\\n+new', '@@ -0,0 +1,99 @@\\n' + '+line\\n' * 99)
+    with on_terminal(command=(sys.executable, '-c', long)) as terminal:
+        assert '99' not in terminal.wait_for('… 40 more lines: answer diff').partition('−0')[2]
+        terminal.type('diff\n')
+        terminal.wait_for_row('99 + line')
+        terminal.type('y\n')
+        terminal.wait_for('said True')
 
 
 def test_an_approval_without_a_person_is_denied() -> None:

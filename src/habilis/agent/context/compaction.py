@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from habilis.agent.context.observation import NEW_VARIABLES
+from habilis.agent.context.observation import CHANGED_VARIABLES, NEW_VARIABLES
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.agent.parsing.replies import parse_reply
 from habilis.core.narrowing import fields_in
@@ -47,7 +47,7 @@ _NEXT_ENTRY = re.compile(r'\n(?=- )')
 _HEADINGS = ('Goal', 'Decisions', 'Facts', 'Open', 'Variables')
 """Those that `prompts/compaction.md` asks for."""
 
-_DESCRIBED = re.compile(rf'\n{NEW_VARIABLES}.*')
+_DESCRIBED = re.compile(rf'\n(?:{NEW_VARIABLES}|{CHANGED_VARIABLES}).*')
 """Variables as they were after a step; the digest describes them as they are."""
 
 _LEFT_OUT = re.compile(r'- \((\d+) more are left out\)')

@@ -17,6 +17,7 @@ DEFINED_TYPES = frozenset({'type', 'function', 'builtin_function_or_method'})
 """Types of what code imports or defines: the model has just written the name."""
 
 NEW_VARIABLES = 'New variables: '
+CHANGED_VARIABLES = 'Changed variables: '
 
 ROLLED_BACK = 'All variables are as before this code; its tool calls and changes of files are not undone.'
 """What is said of `Cell.rolled_back`."""
@@ -39,12 +40,13 @@ def observe(
     bounds: Bounds,
     taken: Container[str] = (),
     new: Sequence[Variable] = (),
+    known: Container[str] = (),
     hidden: Iterable[str] = (),
     calls: Sequence[ToolCall] = (),
     note: str = '',
 ) -> Observation:
-    """Build the observation, each part within its bounds. Variables that are `taken` are not overwritten; `hidden` says
-    which tools are now behind variables."""
+    """Build the observation, each part within its bounds. Variables that are `taken` are not overwritten; `new` has
+    those that are new or changed, the latter `known` before; `hidden` says which tools are now behind variables."""
     kept: dict[str, str] = {}
     parts: list[str] = []
     for title, name, text in (
@@ -72,8 +74,10 @@ def observe(
         parts.append(truncate(f'Files: {listed_names(listed)}', bounds).text)
     if images := sum(display.mime.startswith('image/') for display in cell.displays):
         parts.append(f'Displayed to the user: {images} {"image" if images == 1 else "images"}')
-    if told := [describe_variable(variable) for variable in _unseen(new, cell, code)]:
-        parts.append(truncate(f'{NEW_VARIABLES}{listed_names(told)}', bounds).text)
+    unseen = _unseen(new, cell, code)
+    for title, is_known in ((NEW_VARIABLES, False), (CHANGED_VARIABLES, True)):
+        if told := [describe_variable(variable) for variable in unseen if (variable.name in known) is is_known]:
+            parts.append(truncate(f'{title}{listed_names(told)}', bounds).text)
     parts.extend(truncate(line, bounds).text for line in hidden)
     if not parts:
         parts.append('The code ran without an error and printed nothing.')

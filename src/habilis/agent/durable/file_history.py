@@ -183,12 +183,6 @@ class FileHistory:
         fields = self._git('diff', *_PLAIN_DIFF, '--name-status', '-z', before or _EMPTY_TREE, after).split(b'\0')
         return [(kind.decode(), os.fsdecode(path)) for kind, path in zip(fields[:-1:2], fields[1::2], strict=True)]
 
-    def line_counts(self, before: str | None, after: str) -> list[tuple[str, str, str]]:
-        """Paths of what has changed between two states, with the lines added and removed; `-` in binary files."""
-        found = os.fsdecode(self._git('diff', *_PLAIN_DIFF, '--numstat', '-z', before or _EMPTY_TREE, after))
-        rows = (row.split('\t', 2) for row in found.split('\0') if row)
-        return [(path, added, removed) for added, removed, path in rows]
-
     def has(self, commit: str) -> bool:
         """Whether the state is stored here."""
         return self.folder.exists() and self._run('cat-file', '-e', f'{commit}^{{commit}}').returncode == 0

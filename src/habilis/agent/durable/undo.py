@@ -23,6 +23,9 @@ class TakenBack:
     files: tuple[str, ...] = ()
     """Files that are as before the turn again; empty without checkpoints."""
 
+    left: tuple[str, ...] = ()
+    """Other files that the code of the turn made or changed, and that stay as they are."""
+
     checkpoint: str = ''
     """Id of the files as they were until now, for `habilis runs restore RUN --at ID`."""
 
@@ -44,8 +47,15 @@ async def take_back(store: Store, run: str, *, user: str | None = None) -> Taken
         await journal.close()
     inputs = agents[0].inputs if agents else None
     meta = dict(inputs.meta) if inputs is not None else {}
+    cells = [cell for turn in agents[0].turns for cell in turn.cells] if agents else []
+    changed = {file.path for cell in cells for file in cell.cell.files}
     return TakenBack(
-        run=run, task='' if inputs is None else inputs.task, meta=meta, files=tuple(files), checkpoint=checkpoint
+        run=run,
+        task='' if inputs is None else inputs.task,
+        meta=meta,
+        files=tuple(files),
+        left=tuple(sorted(changed.difference(files))),
+        checkpoint=checkpoint,
     )
 
 

@@ -184,6 +184,12 @@ class SafeConsole:
         for line in self._highlight(lines, before):
             self._print(_Escaped(line))
 
+    def rows(self, rows: Sequence[Text]) -> None:
+        """Write rows, at once."""
+        self.new_line()
+        if rows:
+            self._print(_Escaped(Text('\n').join(rows)))
+
     def _highlight(self, lines: Sequence[str], before: Sequence[str]) -> list[Text]:
         context = before[-MAX_CONTEXT_LINES:]
         highlighted = _HIGHLIGHTER.highlight('\n'.join([*context, *lines]))

@@ -40,7 +40,7 @@ from habilis.agent.events import (
 from habilis.agent.hooks.inner_runs import InnerRuns
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.reply_stream import MarkdownBlocks, Piece, ReplyStream
-from habilis.agent.hooks.sanitize import diff_lines, escape_controls, one_line
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.core.previews import shorten
 from habilis.models.contract import Usage
@@ -55,7 +55,7 @@ SCRIPTED = 'SCRIPTED MODEL: replies come from a script'
 MAX_OUTPUT = 20_000
 """Maximum number of characters shown of a cell's output; the model and the sandbox have all of it."""
 
-MAX_DIFF_LINES = 60
+MAX_DIFF_ROWS = 60
 _MARKUP = re.compile(r'[*_]{2}|`|\]\(|^(?:#+|[-*+]|\d+\.|\|) ', re.MULTILINE)
 
 _ENDED: Mapping[Ended, str] = {
@@ -63,7 +63,6 @@ _ENDED: Mapping[Ended, str] = {
     'question': 'waiting for an answer',
     'approval': 'waiting for an approval',
 }
-_DIFF_STYLES = {'+': 'green', '-': 'red', '@': 'cyan'}
 
 _QUIET = frozenset[type[Event]]({RunStarted, AnswerEvent, RunFailed, QuestionEvent})
 _PROGRESS = frozenset[type[Event]](
@@ -388,11 +387,19 @@ class TerminalView:
 
     def _show_request(self, request: ApprovalRequest) -> None:
         self._console.line(f'approval needed: {request.question}', 'bold magenta')
-        diff = diff_lines(request.diff)
-        for line in diff[:MAX_DIFF_LINES]:
-            self._console.line(line, _DIFF_STYLES.get(line[:1], 'dim'))
-        if len(diff) > MAX_DIFF_LINES:
-            self._console.line(f'… and {len(diff) - MAX_DIFF_LINES:,} more lines', 'dim')
+        self.show_diff(request.diff, MAX_DIFF_ROWS)
+
+    def show_line(self, text: str) -> None:
+        """Show a line that is no event of a run."""
+        self._console.line(text, 'dim')
+
+    def show_diff(self, diff: str, most: int | None = None, more: str = '') -> int:
+        """Show a unified diff, or its first rows and how to see the rest (`more`). Returns the number of rows."""
+        from habilis.agent.hooks.diff_view import diff_rows, folded
+
+        shown = folded(diff_rows(diff, self._console.width), most, more)
+        self._console.rows(shown)
+        return len(shown)
 
     def _show_step(self, step: Step, state: _RunState) -> None:
         if not_run := [line for line in state.code if line.strip()]:

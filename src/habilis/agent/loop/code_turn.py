@@ -168,6 +168,7 @@ class CodeRunner:
         functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
         self._toolbox.open(code)
+        waited = self._meter.waited
         running = asyncio.ensure_future(self._sandbox.run(code, on_output=on_output, tools=functions, describe=True))
         try:
             cell = await asyncio.shield(running)
@@ -178,7 +179,13 @@ class CodeRunner:
                 await asyncio.wait((running,))
         is_answer = bool(cell.calls) and cell.calls[-1].tool == NAME
         variables = await self._describe_variables()
-        cell = replace(cell, calls=tuple(self._toolbox.take_records()))  # by now with those stopped with the cell
+        asked = self._meter.waited - waited
+        cell = replace(
+            cell,
+            calls=tuple(self._toolbox.take_records()),  # by now with those stopped with the cell
+            seconds=max(0.0, cell.seconds - asked),  # without the time that people took
+            waited=max(0.0, cell.waited - asked),
+        )
         self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
         tools = [function.name for function in functions]
         names = [*variables, *tools]
@@ -191,6 +198,7 @@ class CodeRunner:
             bounds=self.bounds,
             taken=names,
             new=new,
+            known=self._variables,
             hidden=[
                 describe_hidden_tool(variable, variables)
                 for variable in new

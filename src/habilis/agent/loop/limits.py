@@ -35,7 +35,7 @@ class Meter:
         self._calls_refused = False
         self._deadline: float | None = None
         self._timeout: asyncio.Timeout | None = None
-        self._waited = 0.0
+        self.waited = 0.0
         """How long the step has waited for people."""
 
         self.after_replay: RunLimits | None = None
@@ -115,7 +115,7 @@ class Meter:
             yield
         finally:
             waited = time.perf_counter() - started
-            self._waited += waited
+            self.waited += waited
             if deadline is not None and timeout is self._timeout:
                 self._deadline = deadline + waited
                 self._reschedule(timeout, _time_in(self._deadline - time.perf_counter()))
@@ -139,8 +139,8 @@ class Meter:
 
     def add(self, seconds: float) -> None:
         """A step took this long."""
-        self.seconds += max(0.0, seconds - self._waited)
-        self._waited = 0.0
+        self.seconds += max(0.0, seconds - self.waited)
+        self.waited = 0.0
 
     def extend(self, limits: RunLimits, steps: int, usage: Usage) -> None:
         """For a run that goes on: these limits count from here."""

@@ -74,7 +74,8 @@ class Turns:
         else:
             self.empty_replies = empty_replies + 1
             step = await self._reject_empty(reply, number)
-        return replace(step, seconds=max(time.perf_counter() - started, _recorded_seconds(step)))
+        worked = time.perf_counter() - started - self._components.meter.waited
+        return replace(step, seconds=max(worked, _recorded_seconds(step)))
 
     async def _shown(self, artifacts: Mapping[str, str], tools: str) -> str:
         """What the model is shown in this step only. Code finds the documents, too."""

@@ -16,12 +16,12 @@ from habilis.assistant.attachments import AttachmentError, attach
 from habilis.assistant.records import Recorded, last_words
 from habilis.cli.chat.command_names import SHELL, is_command, waits_for_turn
 from habilis.cli.chat.commands import Commands
-from habilis.cli.chat.file_changes import changes_of_turn
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.hook_trust import load_hooks
 from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.own_commands import summary_of
 from habilis.cli.chat.picker import pick_chat
+from habilis.cli.chat.plans import Plans
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.chat.sharing import choose_share, with_share
 from habilis.cli.main import describe_error
@@ -32,7 +32,6 @@ from habilis.cli.run.report import limit_message, pending_lines, runs_command
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.settings import read_settings
 from habilis.cli.tasks.tasks import print_tasks
-from habilis.cli.terminal_user import NO, YES
 from habilis.core.errors import ModelError
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
@@ -65,6 +64,7 @@ class ChatApp:
         self._turn: asyncio.Task[Any] | None = None
         self._failed = False
         self._commands: Commands | None = None
+        self._plans: Plans | None = None
         self._at_once: set[asyncio.Task[None]] = set()
         """Commands that do not wait for the turn under way."""
 
@@ -77,7 +77,9 @@ class ChatApp:
         Returns the exit code: 1 if a turn failed and nobody was there to see it.
         """
         async with self._opened() as (chat, recorded):
-            commands = self._commands = Commands(chat, functools.partial(self._answer, chat))
+            answer = functools.partial(self._answer, chat)
+            plans = self._plans = Plans(chat, answer, functools.partial(self._report, chat))
+            commands = self._commands = Commands(chat, answer, plans)
             self._front.offer({name: summary_of(file) for name, file in commands.own.items()})
             if recorded is not None:
                 await self._go_on(chat, recorded)
@@ -183,19 +185,8 @@ class ChatApp:
             added = await chat.hooks.before_turn(message)
             result = await session.send(message, files=found.files, attached=f'{found.text}{added}')
         await self._report(chat, result)
-        await self._offer_plan(chat, result)
-
-    async def _offer_plan(self, chat: ChatSession, result: Result[Any]) -> None:
-        """Ask whether to carry out what was planned. Other words change the plan."""
-        if chat.session.mode != 'plan' or result.ended != 'answer' or not self._front.is_present:
-            return
-        said = (await self._front.ask('\nCarry out this plan? [y/N, or what to change] ') or '').strip()
-        if said.lower() in YES:
-            with self._front.working('starting'):
-                done = await chat.session.carry_out(str(result.output))
-            await self._report(chat, done)
-        elif said.lower() not in NO:
-            await self._answer(chat, said)
+        if self._plans is not None:
+            await self._plans.offer(result)
 
     async def _go_on(self, chat: ChatSession, recorded: Recorded) -> None:
         """Show where a recorded conversation is, and finish its last turn if it was cut short."""
@@ -259,12 +250,7 @@ class ChatApp:
 
     async def _report(self, chat: ChatSession, result: Result[Any]) -> None:
         """What the view does not say about the end of a turn."""
-        session = chat.session
         await chat.hooks.after_turn(last_words(result))
-        if chat.request.checkpoints and (
-            changes := await changes_of_turn(session.store, result.run_id, session.memory.user)
-        ):
-            self._say(changes)
         if result.ended == 'approval':
             options = chat.request.journal_options
             lines = pending_lines(

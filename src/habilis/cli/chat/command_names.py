@@ -34,7 +34,10 @@ COMMANDS: Mapping[str, SlashCommand] = {
         waits=bool,
     ),
     '/plan': SlashCommand(
-        '/plan [TASK]', 'look and plan first, change nothing until the plan is accepted', waits=_always
+        '/plan [TASK | edit]',
+        'look and plan first, change nothing until the plan is accepted; change the plan in your editor',
+        ('edit',),
+        waits=_always,
     ),
     '/share': SlashCommand(
         '/share [read | write | no | forget]',
@@ -52,6 +55,9 @@ COMMANDS: Mapping[str, SlashCommand] = {
     ),
     '/tasks': SlashCommand('/tasks [all]', 'open tasks', ('all',)),
     '/runs': SlashCommand('/runs', 'the recorded turns of this chat'),
+    '/todo': SlashCommand('/todo', 'what the model has listed to do'),
+    '/show': SlashCommand('/show [NUMBER]', 'the subagents of this chat, or what one of them did'),
+    '/diff': SlashCommand('/diff', 'all that the last turn has changed in files'),
     '/undo': SlashCommand('/undo', 'take back the last turn', waits=_always),
     '/fork': SlashCommand('/fork', 'go on in a copy of this chat', waits=_always),
     '/clear': SlashCommand('/clear', 'start a new chat', waits=_always),

@@ -7,13 +7,16 @@ from pathlib import Path
 
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.hooks.terminal import TerminalView
 from habilis.agent.hooks.tokens import format_cost
 from habilis.assistant import Mode
 from habilis.assistant.records import TurnNote
 from habilis.assistant.shared_folders import is_share, remember_share
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
 from habilis.cli.chat.export import export_chat
+from habilis.cli.chat.file_changes import named, show_all
 from habilis.cli.chat.own_commands import message_of, own_commands, summary_of
+from habilis.cli.chat.plans import Plans
 from habilis.cli.chat.session import ChatSession, with_model
 from habilis.cli.chat.sharing import shared_folder, with_share
 from habilis.cli.memory.entries import print_context, print_hits
@@ -26,6 +29,7 @@ from habilis.cli.tasks.tasks import print_tasks
 from habilis.cli.terminal_user import YES
 from habilis.core.errors import HabilisError
 from habilis.sandbox.backends import names as sandbox_names
+from habilis.tools.toolsets.todo import todo_text
 
 MAX_HITS = 5
 MODE_WORDS: Mapping[Mode, str] = {
@@ -44,9 +48,10 @@ class CommandError(HabilisError):
 class Commands:
     """Runs slash commands on a chat."""
 
-    def __init__(self, chat: ChatSession, answer: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, chat: ChatSession, answer: Callable[[str], Awaitable[None]], plans: Plans) -> None:
         """`answer` takes a turn with a message."""
         self._chat = chat
+        self._plans = plans
         self._answer = answer
         self._session = chat.session
         self._next: CommandRequest | None = None
@@ -65,6 +70,9 @@ class Commands:
             '/tasks': self._tasks,
             '/runs': self._runs,
             '/undo': self._undo,
+            '/diff': self._diff,
+            '/todo': self._todo,
+            '/show': self._show,
             '/fork': self._fork,
             '/clear': self._clear,
             '/compact': self._compact,
@@ -176,6 +184,9 @@ class Commands:
         _say(f'{self._session.mode}: {MODE_WORDS[self._session.mode]}')
 
     async def _plan(self, task: str) -> None:
+        if task == 'edit':
+            await self._plans.edit()
+            return
         await self._mode('plan')
         if task:
             await self._answer(task)
@@ -278,6 +289,35 @@ class Commands:
         _say(f'taken back: {one_line(said, 60)}{files}')
         if taken.files:
             _say(f'the files until now: habilis runs restore {taken.run} --at {taken.checkpoint[:10]}')
+        if taken.left:
+            why = '' if self._chat.request.checkpoints else '; --checkpoints can take files back, too'
+            _say(f'these files stay changed: {named(taken.left)}{why}')
+
+    async def _diff(self, _: str) -> None:
+        if self._chat.edits:
+            show_all(TerminalView(), self._chat.edits)
+        else:
+            _say('the last turn has changed no files')
+
+    async def _todo(self, _: str) -> None:
+        for item in self._chat.progress.todo:
+            _say(todo_text(item))
+        if not self._chat.progress.todo:
+            _say('there is no todo list')
+
+    async def _show(self, number: str) -> None:
+        agents = self._chat.progress.agents
+        if not number:
+            for agent in agents:
+                _say(f'{agent.number}  {agent.text}')
+            if not agents:
+                _say('there was no subagent yet')
+        elif number in {str(agent.number) for agent in agents}:
+            for line in agents[int(number) - 1].lines:
+                _say(line)
+        else:
+            msg = f'no such subagent: {one_line(number, 40)}; /show lists them'
+            raise CommandError(msg)
 
     async def _fork(self, _: str) -> None:
         left = await self._session.fork()

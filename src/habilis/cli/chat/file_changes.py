@@ -1,36 +1,48 @@
-"""What a turn has changed in the files of the workspace, in one line."""
+"""What a turn has changed in the files of the shared folder: diffs where it happens, and one line in all."""
 
-import asyncio
 from collections.abc import Sequence
 
-from habilis.agent.durable.checkpoints import history_of, read_checkpoints
-from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.hooks.sanitize import one_line
-from habilis.journal import Store
-from habilis.journal.runs import read_run
+from habilis.agent.hooks.terminal import TerminalView
+from habilis.assistant import FileEdit
 
 MAX_NAMED = 5
 MAX_NAME = 60
+MAX_FILES = 10
+"""Files that are shown at once."""
+
+MAX_ROWS = 40
+"""Rows that are shown at once of all their diffs."""
 
 
-async def changes_of_turn(store: Store, run: str, user: str) -> str:
-    """The files that a run with checkpoints changed, with the lines added and removed; empty if there are none."""
-    reading = await read_run(store, run, user=user)
-    agents = await read_trajectories(reading)
-    stored = [each.checkpoint for each in (await read_checkpoints(reading, agents[0].path) if agents else [])]
-    commits = [checkpoint for checkpoint in stored if checkpoint.commit]
-    if len(commits) < 2:  # the first one is the start
-        return ''
-    history = history_of(commits[-1])
-    return _describe(await asyncio.to_thread(history.line_counts, commits[0].commit, commits[-1].commit))
+def show_edits(view: TerminalView, edits: Sequence[FileEdit]) -> None:
+    """Show the start of what has changed."""
+    left = MAX_ROWS
+    for edit in edits[:MAX_FILES]:
+        if edit.diff and left > 0:
+            left -= view.show_diff(edit.diff, left, '/diff')
+        else:
+            view.show_line(one_line(str(edit), MAX_NAME))
+    if len(edits) > MAX_FILES:
+        view.show_line(f'… {len(edits) - MAX_FILES:,} more files: /diff')
 
 
-def _describe(changes: Sequence[tuple[str, str, str]]) -> str:
-    if not changes:
-        return ''
-    named = [
-        f'{one_line(path, MAX_NAME)} {"binary" if added == "-" else f"+{added} −{removed}"}'
-        for path, added, removed in changes[:MAX_NAMED]
-    ]
-    more = [f'{len(changes) - MAX_NAMED} more'] if len(changes) > MAX_NAMED else []
-    return f'changed {len(changes):,} {"file" if len(changes) == 1 else "files"}: {", ".join([*named, *more])}'
+def show_all(view: TerminalView, edits: Sequence[FileEdit]) -> None:
+    """Show all that has changed."""
+    for edit in edits:
+        if edit.diff:
+            view.show_diff(edit.diff)
+        else:
+            view.show_line(one_line(str(edit), MAX_NAME))
+
+
+def summary(edits: Sequence[FileEdit]) -> str:
+    """The files, with the lines added and removed."""
+    count = f'{len(edits):,} {"file" if len(edits) == 1 else "files"}'
+    return f'changed {count}: {named([str(edit) for edit in edits])}'
+
+
+def named(texts: Sequence[str]) -> str:
+    """The first ones, and how many there are beside them."""
+    more = [f'{len(texts) - MAX_NAMED:,} more'] if len(texts) > MAX_NAMED else []
+    return ', '.join([*(one_line(text, MAX_NAME) for text in texts[:MAX_NAMED]), *more])

@@ -5,9 +5,10 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Literal, Protocol
 
+from habilis.cli.chat.editor import edit_text
 from habilis.cli.line_reader import LineReader
 
 LEAVING = frozenset({'q', 'exit', 'quit', '/q', '/quit', '/exit'})
@@ -44,12 +45,20 @@ class FrontEnd(Protocol):
         """Ask in the middle of a turn: the last line of the question is the prompt. None: no answer."""
         ...
 
+    async def edit(self, text: str) -> str:
+        """The text as the user has changed it in their editor. Raises `EditorError`."""
+        ...
+
     def drop_question(self) -> None:
         """Answer the open question with None."""
         ...
 
     def working(self, phase: str) -> contextlib.AbstractContextManager[None]:
         """Show that something happens, in a status line if there is one."""
+        ...
+
+    def watch(self, rows: Callable[[], Sequence[str]]) -> bool:
+        """Show these rows while something happens. False if nothing that changes is shown."""
         ...
 
     def describe(self, text: str) -> None:
@@ -129,6 +138,10 @@ class PlainFront:
                 return line
             print(question, end='', flush=True)  # Ctrl-C at the prompt
 
+    async def edit(self, text: str) -> str:
+        """Start the editor."""
+        return await asyncio.to_thread(edit_text, text)
+
     def drop_question(self) -> None:
         """Answer the open question with None."""
         self._stopped.set()
@@ -137,6 +150,10 @@ class PlainFront:
     def working(self, phase: str) -> Generator[None]:
         """Nothing is shown: what is printed is enough."""
         yield
+
+    def watch(self, rows: Callable[[], Sequence[str]]) -> bool:
+        """No: what happens is printed."""
+        return False
 
     def describe(self, text: str) -> None:
         """Print it, if it is new."""

@@ -7,12 +7,12 @@ here and in `completion.py` only.
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import ANSI, PromptSession
-from prompt_toolkit.application import get_app_or_none
+from prompt_toolkit.application import get_app_or_none, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.cursor_shapes import DynamicCursorShapeConfig, ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
@@ -26,6 +26,7 @@ from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
 from habilis.cli.chat.completion import ChatCompleter, completes
+from habilis.cli.chat.editor import edit_text
 from habilis.cli.chat.front import HOW_TO_LEAVE, LEAVING, PROMPT, Keys
 from habilis.cli.chat.live_status import PromptStatus
 from habilis.cli.chat.pasted_files import reference_to
@@ -69,6 +70,7 @@ class LivePrompt:
         self.on_message: Callable[[str], bool] = lambda message: False
         self._messages: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting: list[str] = []
+        self._rows: Callable[[], Sequence[str]] = tuple
         self._place = ''
         self._status: PromptStatus | None = None
         self._mark = PROMPT
@@ -159,21 +161,38 @@ class LivePrompt:
             print(above, flush=True)
         buffer = self._session.default_buffer
         self._draft, buffer.text = buffer.text, ''
-        self._answer, self._mark = asyncio.get_running_loop().create_future(), mark
+        answer = self._answer = asyncio.get_running_loop().create_future()
+        self._mark = mark
         self._redraw()
         try:
-            answer = await self._answer
-            print(f'{mark}{answer or ""}', flush=True)
-            return answer
+            given = await answer
         finally:
-            self._answer, self._mark = None, PROMPT
-            buffer.text, self._draft = self._draft, ''  # a half typed answer is dropped with its question
-            buffer.cursor_position = len(buffer.text)
-            self._redraw()
+            if self._answer is answer:  # cancelled
+                self._end_question()
+        print(f'{mark}{given or ""}', flush=True)
+        return given
 
     def _give(self, text: str | None) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(text)
+        if self._answer is not None:
+            if not self._answer.done():
+                self._answer.set_result(text)
+            self._end_question()  # at once: what is typed next is no part of the answer
+
+    def _end_question(self) -> None:
+        """Bring back what was typed before the question. A half typed answer is dropped with it."""
+        buffer = self._session.default_buffer
+        self._answer, self._mark = None, PROMPT
+        buffer.text, self._draft = self._draft, ''
+        buffer.cursor_position = len(buffer.text)
+        self._redraw()
+
+    async def edit(self, text: str) -> str:
+        """Hide the prompt while the editor has the terminal. What is printed meanwhile is shown afterwards."""
+        from prompt_toolkit.input.vt100 import cooked_mode
+
+        async with in_terminal():
+            with cooked_mode(self._session.app.input.fileno()):
+                return await asyncio.to_thread(edit_text, text)
 
     def drop_question(self) -> None:
         """Answer the open question with None."""
@@ -245,6 +264,8 @@ class LivePrompt:
         parts: list[AnyFormattedText] = []
         for row in self._status.rows() if self._status is not None else ():
             parts += [ANSI(row), '\n']
+        for row in self._rows() if self._status is not None else ():
+            parts.append([('class:place', f'{_fit(row)}\n')])
         for text in self._waiting[-MAX_QUEUED_ROWS:]:
             parts.append([('class:queued', f'{PROMPT}{_first_line(text)}\n')])
         if self._place and self._answer is None:
@@ -270,6 +291,11 @@ class LivePrompt:
             self._status.stop()
             self._status = None
             self._redraw()
+
+    def watch(self, rows: Callable[[], Sequence[str]]) -> bool:
+        """Show them below the status line."""
+        self._rows = rows
+        return True
 
     def describe(self, text: str) -> None:
         """Show it dimmed above the line to type in."""

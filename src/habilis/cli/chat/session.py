@@ -8,12 +8,13 @@ from habilis._version import __version__
 from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.options import WorkOptions
 from habilis.agent.shortening import Shortened
-from habilis.assistant import Mode, Session
+from habilis.assistant import FileEdit, Mode, Session
 from habilis.assistant.project_hooks import ProjectHooks
 from habilis.assistant.records import project_of
 from habilis.cli.chat.front import FrontEnd
+from habilis.cli.chat.progress import TurnProgress
 from habilis.cli.chat.sharing import shared_folder
-from habilis.cli.chat.view import ChatView
+from habilis.cli.chat.view import ChatView, WritableFolder
 from habilis.cli.model_choice import ModelRequest, Say, choose_model, usable_models, why_unusable
 from habilis.cli.printing import Page
 from habilis.cli.program import AnyTool
@@ -52,15 +53,27 @@ class ChatSession:
         self._store = store
         self._model: Model | None = None
         self._session: Session | None = None
-        self._view = ChatView(
-            front, lambda: None if self.request.read_only else self.request.workspace, bell=settings.bell
-        )
+        self._view = ChatView(front, self._writable, bell=settings.bell)
 
     @property
     def session(self) -> Session:
         """The conversation, once it is open."""
         assert self._session is not None
         return self._session
+
+    def _writable(self) -> WritableFolder:
+        path = None if self.request.read_only else self.request.workspace
+        return WritableFolder(path=path, takes_pictures=self.session.mode in ('edits', 'all'))
+
+    @property
+    def edits(self) -> Sequence[FileEdit]:
+        """What the last turn has changed in the shared folder, or the one under way so far."""
+        return self._view.edits
+
+    @property
+    def progress(self) -> TurnProgress:
+        """The todo list and the subagents."""
+        return self._view.progress
 
     @property
     def place(self) -> str:

@@ -6,6 +6,9 @@ from pathlib import Path
 from habilis.agent.events import AgentEvent, CellFinished, RunFinished, StepFinished
 from habilis.agent.hooks.status import RunStatus
 from habilis.agent.hooks.terminal import TerminalView
+from habilis.assistant import FilesEdited
+from habilis.cli.chat.file_changes import show_edits
+from habilis.cli.chat.progress import TurnProgress
 from habilis.cli.run_view import show_cell
 from habilis.core.status_line import current_status
 
@@ -16,17 +19,27 @@ HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked', 'question', '
 class TurnView:
     """Hook of one turn."""
 
-    def __init__(self, pictures: Path) -> None:
+    def __init__(self, pictures: Path, progress: TurnProgress | None, *, shows_files: bool) -> None:
+        """`progress` shows a part of the events. `shows_files`: name the files that a cell has written, not diffs."""
+        self._progress = progress
         self._folder = pictures
+        self._shows_files = shows_files
         self._view = TerminalView()
         self._status = RunStatus(current_status())
 
-    def __call__(self, event: AgentEvent) -> None:
+    def __call__(self, event: AgentEvent | FilesEdited) -> None:
         """Show an event."""
+        if isinstance(event, FilesEdited):
+            show_edits(self._view, event.edits)
+            return
         self._status(event)
+        shown = None if self._progress is None else self._progress.take(event)
+        if shown:
+            self._view.end_line()
+            self._view.show_line(shown)
         if isinstance(event, CellFinished):
-            show_cell(event, self._view, sys.stdout, self._folder, add='/packages')
-        elif not _is_noise(event):
+            show_cell(event, self._view, sys.stdout, self._folder, add='/packages', with_files=self._shows_files)
+        elif shown is None and not _is_noise(event):
             self._view(event)
 
     def end(self) -> None:

@@ -3,15 +3,16 @@
 import difflib
 
 
-def unified_diff(path: str, before: str | None, after: str) -> str:
-    """The unified diff of a file; `before` is None for a new file. Empty if nothing changes."""
+def unified_diff(path: str, before: str | None, after: str | None) -> str:
+    """The unified diff of a file; `before` is None for a new file, `after` for one that is gone. Empty: no change."""
     if before == after:
         return ''
     name = path if path.isprintable() else repr(path)
     old = '/dev/null' if before is None else f'a/{name}'
+    new = '/dev/null' if after is None else f'b/{name}'
     if not before and not after:  # an empty new file has no lines
-        return f'--- {old}\n+++ b/{name}\n'
-    lines = difflib.unified_diff(_lines(before or ''), _lines(after), old, f'b/{name}')
+        return f'--- {old}\n+++ {new}\n'
+    lines = difflib.unified_diff(_lines(before or ''), _lines(after or ''), old, new)
     return ''.join(line if line.endswith('\n') else f'{line}\n\\ No newline at end of file\n' for line in lines)
 
 

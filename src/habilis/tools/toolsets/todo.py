@@ -5,12 +5,13 @@ from typing import Literal, cast
 from typing_extensions import TypedDict
 
 from habilis.core.errors import ToolCallError
-from habilis.sandbox.contract import Side
+from habilis.sandbox.contract import Side, ToolCall
 from habilis.tools.logs import memory
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 
 Status = Literal['pending', 'in_progress', 'completed']
+TODO_WRITE = 'todo_write'
 _MARKS: dict[Status, str] = {'pending': '[ ]', 'in_progress': '[>]', 'completed': '[x]'}
 
 
@@ -44,7 +45,7 @@ def todo_toolset(*, enabled: bool = True, side: Side = 'code') -> Toolset:
             msg = 'the todo list was not changed:\n' + '\n'.join(f'  {problem}' for problem in problems)
             raise ToolCallError(msg)
         todo()[:] = items
-        return '\n'.join(f'{_MARKS[item["status"]]} {item["id"]}: {item["text"]}' for item in items) or '(empty)'
+        return '\n'.join(map(todo_text, items)) or '(empty)'
 
     @tool(in_memory=True, side=side)
     def todo_read() -> list[TodoItem]:
@@ -52,6 +53,18 @@ def todo_toolset(*, enabled: bool = True, side: Side = 'code') -> Toolset:
         return [item.copy() for item in todo()]
 
     return Toolset('todo', [todo_write, todo_read], enabled=enabled, for_subagents=False)
+
+
+def todo_text(item: TodoItem) -> str:
+    """One line about a thing to do."""
+    return f'{_MARKS[item["status"]]} {item["id"]}: {item["text"]}'
+
+
+def todo_items(call: ToolCall) -> list[TodoItem] | None:
+    """The list that a call has written; None if it has not."""
+    if call.tool != TODO_WRITE or not call.ok or call.arguments is None:
+        return None
+    return cast('list[TodoItem]', call.arguments['items'])  # the tool has validated them
 
 
 def _problems(items: list[TodoItem]) -> list[str]:
