@@ -13,7 +13,7 @@ from habilis.agent.memory_tools import memory_tools
 from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.policies import Policy, load_policy
 from habilis.assistant.contract import View
-from habilis.assistant.modes import Mode, plan_gate, with_mode
+from habilis.assistant.modes import Mode, plan_gate, plan_tools, with_mode
 from habilis.assistant.project_instructions import InstructionFile, ProjectInstructions
 from habilis.core.errors import ModelError
 from habilis.journal import Store
@@ -45,7 +45,8 @@ class SessionAgent:
         self.policy: Policy = load_policy(None, model.traits)
         asks = view.is_present and self.policy.may_ask_people()
         people = [people_toolset(view.answer)] if asks else []
-        self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
+        tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
+        self.tools = plan_tools(tools) if mode == 'plan' else tools
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
         folder = options.get('workspace')
         self._project = (

@@ -8,9 +8,16 @@ from habilis.agent.hooks.status import RunStatus
 from habilis.agent.hooks.terminal import TerminalView
 from habilis.cli.run_view import show_cell
 from habilis.core.status_line import current_status
+from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK, hint_in
 
 HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked', 'question', 'retry'})
 """Events that the chat shows itself, that the status line shows, or that say nothing new."""
+
+ADVICE = {
+    NO_FILES: '(the code sees none of your files: /share shares this folder)',
+    NO_NETWORK: '(the code has no network: start the chat with --network)',
+}
+"""What a person in the chat is told instead of the advice for programs."""
 
 
 class TurnView:
@@ -18,7 +25,7 @@ class TurnView:
 
     def __init__(self, pictures: Path) -> None:
         self._folder = pictures
-        self._view = TerminalView()
+        self._view = TerminalView(advice=lambda traceback: ADVICE.get(hint_in(traceback), ''))
         self._status = RunStatus(current_status())
 
     def __call__(self, event: AgentEvent) -> None:
