@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -105,6 +106,30 @@ def test_habilis_alone_opens_the_chat_in_a_terminal_and_plain_shows_no_control_s
         terminal.wait_for('>')
         terminal.type('q\r')
         assert terminal.exit_code() == 0
+
+
+AT_PROMPT = """
+import os, sys
+from habilis.cli.chat import command
+def show_modules():
+    os.write(1, b'LOADING ' + ' '.join(sys.modules).encode() + b' .\\n')
+    os._exit(0)
+command._load = show_modules
+from habilis.cli.main import main
+main()
+"""
+
+
+def test_the_prompt_of_a_chat_is_drawn_before_what_answers_messages_is_imported(
+    place: Place,
+) -> None:
+    with on_terminal('--no-workspace', command=[sys.executable, '-c', AT_PROMPT]) as terminal:
+        shown, _, modules = terminal.wait_for(' .\n').partition('LOADING ')
+    assert '\x1b[?2004h' in shown  # pasted text is for the prompt
+    assert '>' in shown
+    rooms = ('agent', 'assistant', 'journal', 'memory', 'models', 'sandbox', 'tools')
+    heavy = {'rich', 'wasmtime', 'httpx', *(f'habilis.{room}' for room in rooms)}
+    assert heavy.intersection(modules.split()) == set()
 
 
 def test_a_pipe_is_answered_line_by_line(place: Place) -> None:
