@@ -46,7 +46,9 @@ class GeneralPolicy:
     def _question_words(self, history: History) -> Verdict:
         """Words before any code, or right after code that failed, may announce work instead of doing it."""
         has_begun = bool(history.cells) or history.has_called_tools
-        if history.has_refused or not history.expects_code or (has_begun and not history.failures()):
+        error = history.cells[-1].cell.error if history.cells else None
+        has_failed = error is not None and error.kind != 'cancelled'  # by a person, who has the next word
+        if history.has_refused or not history.expects_code or (has_begun and not has_failed):
             return Verdict()
         return Verdict(note=self.text('code_failed' if has_begun else 'no_code_run'), refuse=True)
 
