@@ -137,7 +137,7 @@ async def test_an_inner_run_without_an_answer_raises_in_the_code(journal: str | 
     code = 'try:\n    expert("a")\nexcept Exception as error:\n    final_answer(f"{type(error).__name__}: {error}")'
     async with Agent(ScriptedModel([block(code)]), tools=[inner], journal=journal) as outer:
         result = await outer.run('go')
-    assert result.output == 'ToolError: ToolCallError: expert gave no answer: it ended with max_steps'
+    assert result.output == 'ToolError: expert gave no answer: it ended with max_steps'
     assert not inner._runner._open, 'nothing stays open'  # pyright: ignore[reportPrivateUsage]
 
 

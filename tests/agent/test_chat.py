@@ -451,7 +451,8 @@ async def test_the_date_and_the_workspace_are_said_at_first_and_when_they_have_c
     today = f'Today is {datetime.now().astimezone().date().isoformat()}.'
     assert asked[0] == f'One.\n\n{today} Your code runs in the folder /workspace, which has no files yet.'
     assert asked[1:3] == ['Two.', 'Three.']
-    assert asked[3] == f"Four.\n\n{today} Your code runs in the folder /workspace, which has: 'b' (0 bytes)."
+    folder = "Your code runs in the folder /workspace, which has: 'b' (0 bytes). Your code can change files in it."
+    assert asked[3] == f'Four.\n\n{today} {folder}'
     assert [message.text for message in chat.messages if message.role == 'user'] == ['One.', 'Two.', 'Three.', 'Four.']
 
 

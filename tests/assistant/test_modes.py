@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from habilis.agent.agent_tools import each_tool
 from habilis.assistant import Session
 from habilis.core.errors import AgentError
 from habilis.memory import Memory
@@ -69,6 +70,36 @@ async def test_a_shared_folder_is_asked_about_unless_the_session_says_otherwise(
         assert chat.mode == 'all'
 
 
+@pytest.mark.parametrize(
+    ('read_only', 'mode', 'writes'), [(True, 'all', False), (True, 'ask', False), (False, 'ask', True)]
+)
+async def test_tools_that_write_are_offered_only_where_files_may_be_changed(
+    read_only: bool, mode: str, writes: bool, session: Open, folder: Path
+) -> None:
+    options: Any = {'workspace': folder, 'sandbox_settings': {'read_only': read_only}, 'mode': mode}
+    async with session(['Hello.'], view=Page(), **options) as chat:
+        await chat.send('Hi.')
+        assert isinstance(chat.model, ScriptedModel)
+        prompt = chat.model.requests[0].messages[0].text
+        assert ('def read_file' in prompt, 'def write_file' in prompt) == (True, writes)
+        assert ('update_file' in {tool.name for tool in each_tool(chat.tools)}) is writes
+
+
+async def test_the_next_message_says_what_code_may_do_after_another_mode(session: Open, folder: Path) -> None:
+    async with session(['Hello.'] * 4, view=Page(), workspace=folder) as chat:
+        await chat.send('1')
+        for number, mode in enumerate(('all', 'plan', 'ask')):
+            await chat.set_mode(mode)
+            await chat.send(str(number + 2))
+        told = sent(chat, 3)[::2]
+    assert [text.partition('no files yet. ')[2] for text in told] == [
+        'Files are read-only for your code, because changes need approval: call write_file or update_file.',
+        'Your code can change files in it.',
+        'Nothing can be changed in plan mode: look, and answer with a plan.',
+        'Files are read-only for your code, because changes need approval: call write_file or update_file.',
+    ]
+
+
 async def test_a_plan_is_made_without_changes_changed_by_the_user_and_carried_out(
     session: Open, folder: Path, memory: Memory
 ) -> None:
@@ -85,9 +116,8 @@ async def test_a_plan_is_made_without_changes_changed_by_the_user_and_carried_ou
     async with session(replies, view=page, workspace=folder, tools=[dye]) as chat:
         await chat.set_mode('plan')
         said = (await chat.send('Look around.')).unwrap()
-        assert [text.partition(': it may change something')[0] for text in said[:3]] == [
-            f'ToolDenied: {name} was not called' for name in ('write_file', 'remember', 'dye')
-        ]
+        assert said[:3] == [f"name '{name}' is not defined" for name in ('write_file', 'remember', 'dye')]
+        assert {tool.name for tool in each_tool(chat.tools)} >= {'read_file', 'recall', 'ask_user'}
         assert (said[3:], dyed, await memory.facts(), list(folder.iterdir())) == (['done'] * 2, [], [], [])
         plan = (await chat.send('Plan it.')).unwrap()
         assert isinstance(chat.model, ScriptedModel)

@@ -54,7 +54,6 @@ def test_help_loads_nothing_heavy() -> None:
 
 FIRST_SIGN = """
 import os, sys
-sys.argv = ['habilis', 'run', 'a task']
 write = os.write
 def show_modules(terminal, data):
     write(terminal, data + b' ' + ' '.join(sys.modules).encode() + b' .\\n')
@@ -65,8 +64,9 @@ main()
 """
 
 
-def test_a_run_shows_a_sign_of_life_before_it_imports_anything_heavy() -> None:
-    with on_terminal(command=[sys.executable, '-c', FIRST_SIGN]) as terminal:
+@pytest.mark.parametrize('arguments', [['run', 'a task'], ['chat', '--mode', 'plan'], []], ids=' '.join)
+def test_a_run_and_a_chat_show_a_sign_of_life_before_they_import_anything_heavy(arguments: list[str]) -> None:
+    with on_terminal(command=[sys.executable, '-c', FIRST_SIGN, *arguments]) as terminal:
         shown = terminal.wait_for(' .\n')
     assert 'starting' in shown
     assert not ({'typer', 'subprocess', *HEAVY} - {'habilis.core'}) & set(shown.split())

@@ -1,12 +1,14 @@
 """Turns and facts are kept verbatim and in order, belong to one user, and can be exported and imported."""
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import DocumentError, HabilisError, RememberError, SettingsError
+from habilis.core.errors import DocumentError, HabilisError, RememberError, SettingsError, StoreUnavailable
 from habilis.memory import Memory
 from tests.cases import each_case
 from tests.memory.conftest import Open
@@ -186,4 +188,16 @@ async def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
     await store.close()
     async with Memory(tmp_path / 'runs.db') as memory:
         with pytest.raises(HabilisError, match='database of another program, not a memory'):
+            await memory.facts()
+
+
+async def test_a_file_of_an_earlier_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / 'memory.db'
+    async with Memory(path) as memory:
+        await memory.add_fact('The boat is blue')
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute('ALTER TABLE entries DROP COLUMN project')
+        database.execute('PRAGMA user_version = 1')
+    async with Memory(path) as memory:
+        with pytest.raises(StoreUnavailable, match=r'was written by an earlier Habilis .* export it with that one, or'):
             await memory.facts()

@@ -100,7 +100,7 @@ async def test_a12_falsy_values_arrive_unchanged(calls: Calls) -> None:
 
 async def test_a9_a_wrong_argument_is_explained_to_the_code_and_nothing_is_called(calls: Calls) -> None:
     said = await error(Toolbox([calls.f]), "f('0', flag=1)")
-    assert said.startswith('ToolError: ToolArgumentsError: f was not called: invalid arguments:')
+    assert said.startswith('ToolError: f was not called: invalid arguments:')
     assert "  n: expected int, got '0' (str)\n  flag: expected bool, got 1 (int)\nf(n: int" in said
     assert calls.got == []
 
@@ -166,7 +166,7 @@ async def test_a10_a_wrong_result_is_named_as_the_tools_error() -> None:
 
     count.__annotations__['return'] = int
     said = await error(Toolbox([count]), 'count()')
-    assert said.startswith('ToolError: ToolResultError: count returned another type than it declares')
+    assert said.startswith('ToolError: count returned another type than it declares')
 
 
 async def test_a14_a_tool_of_the_model_is_no_name_in_the_code() -> None:
@@ -182,7 +182,7 @@ async def test_a22_tools_are_switched_while_the_sandbox_lives(calls: Calls) -> N
         refused = await made.run('f(1)')
         box.enable('numbers')
         allowed = await made.run('f(1)')
-    assert str(refused.error) == 'ToolError: ToolDenied: f was not called: it is disabled'
+    assert str(refused.error) == 'ToolError: f was not called: it is disabled'
     assert allowed.value == [1, True, 'x']
 
 
@@ -192,7 +192,7 @@ async def test_d14_a_denying_gate_stops_write_file_and_the_code_sees_the_reason(
         return Deny('read only') if call.tool == 'write_file' else None
 
     box = Toolbox([Files(tmp_path)], gates=[gate])
-    assert await error(box, "write_file('x', 'y')") == 'ToolError: ToolDenied: write_file was not called: read only'
+    assert await error(box, "write_file('x', 'y')") == 'ToolError: write_file was not called: read only'
     assert list(tmp_path.iterdir()) == []
 
 
@@ -278,5 +278,5 @@ async def test_a_sandbox_takes_tools_without_a_toolbox(calls: Calls) -> None:
 
     async with await Sandbox.create(tools=[calls.f, calls.search, risky]) as made:
         assert (await made.run("[f(0), (await search('q'))[0]]")).value == [[0, True, 'x'], {'url': 'q', 'size': 's'}]
-        assert 'ToolArgumentsError' in str((await made.run("f('x')")).error)
+        assert str((await made.run("f('x')")).error).startswith('ToolError: f was not called: ')
         assert 'it needs approval' in str((await made.run('risky()')).error)

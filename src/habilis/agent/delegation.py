@@ -107,8 +107,8 @@ def _inherited_tools(tools: Sequence[AnyTool], helper: Helper) -> list[AnyTool]:
             continue
         if helper.files != 'read_only':
             found.append(one)
-        elif reading := [tool for tool in toolset.tools if tool.options.read_only]:
-            found.append(Toolset(toolset.name, reading, toolset.enabled))
+        elif (reading := toolset.reading()).tools:
+            found.append(reading)
     return found
 
 

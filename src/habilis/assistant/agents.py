@@ -15,7 +15,7 @@ from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
 from habilis.agent.policies import Policy, load_policy
 from habilis.assistant.contract import View
 from habilis.assistant.file_edits import FolderEdits
-from habilis.assistant.modes import Mode, plan_gate, with_mode
+from habilis.assistant.modes import Mode, plan_gate, plan_tools, with_mode
 from habilis.assistant.project_instructions import InstructionFile, ProjectInstructions
 from habilis.core.errors import ModelError
 from habilis.journal import Store
@@ -54,7 +54,8 @@ class SessionAgent:
         has_list = any(tool.name == TODO_WRITE for tool in each_tool(options.get('tools', ())))
         if asks and mode != 'plan' and not has_list:  # a view shows the list; a small model would keep it, not work
             people.append(todo_toolset())
-        self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
+        tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
+        self.tools = plan_tools(tools) if mode == 'plan' else tools
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
         folder = options.get('workspace')
         self._project = (

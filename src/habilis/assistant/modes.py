@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Literal, get_args
 
-from habilis.agent.agent_tools import each_tool, why_no_processes_in
+from habilis.agent.agent_tools import each_tool, resolve_tools, why_no_processes_in
 from habilis.agent.context.instructions import parts_of
 from habilis.agent.options import DELEGATE, AnyTool, WorkOptions
 from habilis.core.errors import AgentError
@@ -26,8 +26,6 @@ from habilis.tools import Deny, Files, Gate, GateCall, Shell, Toolset
 Mode = Literal['ask', 'edits', 'plan', 'all']
 MODES: tuple[Mode, ...] = get_args(Mode)
 PLAN_ADVICE = 'nothing can be changed in plan mode: look, and answer with a plan'
-READING = frozenset({'bash', DELEGATE})
-"""Tools that may be called in plan mode, because what they start has the same rights as code."""
 
 
 def check_mode(mode: str) -> Mode:
@@ -66,14 +64,24 @@ def with_mode(options: WorkOptions, mode: Mode) -> WorkOptions:
     return made
 
 
+def plan_tools(tools: Iterable[AnyTool]) -> list[AnyTool]:
+    """The tools of plan mode: those that change nothing, and commands, which have the same rights as code."""
+    found: list[AnyTool] = []
+    for one in resolve_tools(tools):
+        toolset = one if isinstance(one, Toolset) else Toolset('', [one])
+        if isinstance(one, Shell) and not one.asks_to_change:
+            found.append(one)
+        elif (reading := toolset.reading()).tools:
+            found.append(reading)
+    return found
+
+
 def plan_gate(tools: Iterable[AnyTool]) -> Gate:
-    """Refuses calls of tools that may change something."""
-    tools = list(tools)
-    asking = {name for one in tools if isinstance(one, Toolset) for name in one.asks_to_change}
-    reading = (READING | {tool.name for tool in each_tool(tools) if tool.options.read_only}) - asking
+    """Refuses calls of other tools than those of plan mode, such as those of a library."""
+    offered = {DELEGATE, *(tool.name for tool in each_tool(tools))}
 
     def only_reads(call: GateCall) -> Deny | None:
-        return None if call.tool in reading else Deny(f'it may change something, and {PLAN_ADVICE}')
+        return None if call.tool in offered else Deny(f'it may change something, and {PLAN_ADVICE}')
 
     return only_reads
 
@@ -83,7 +91,8 @@ def _file_tools(options: WorkOptions, mode: Mode) -> list[Toolset]:
     if not _shares_files(options):
         return []
     own = {toolset.name for toolset in _own(options)}
-    made: list[Toolset] = [Files(needs_approval=mode == 'ask')]
+    files = Files(needs_approval=mode == 'ask')
+    made = [files.reading() if (options.get('sandbox_settings') or {}).get('read_only') else files]
     given = options.get('sandbox')
     sandbox = given if isinstance(given, str) else (options.get('settings') or load_settings()).sandbox
     if not why_no_processes_in(sandbox, options.get('sandbox_settings') or {}):

@@ -1,14 +1,11 @@
 """The commands of `habilis`. Imports only typer, and a command when it is called, so that `--help` is fast."""
 
-import sys
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
-
-from habilis.cli.streams import is_piped
 
 COMMANDS = {
     'chat': ('habilis.cli.chat.command', 'Chat with the agent (the default in a terminal).'),
@@ -27,9 +24,6 @@ COMMANDS = {
     'serve': ('habilis.cli.serve', 'Serve sandboxes to other programs and machines.'),
 }
 """Name of a subcommand: the module that defines its `app`, and its line in the help."""
-
-OWN_OPTIONS = frozenset({'-h', '--help', '--version', '--install-completion', '--show-completion'})
-"""Options of `habilis` itself. Others without a command are those of the chat."""
 
 EXAMPLES = """\b
 Examples:
@@ -55,10 +49,6 @@ See 'habilis COMMAND --help' for the options of a command.
 class LazyGroup(TyperGroup):
     """Imports a subcommand when it is called, not when it is listed."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Options of a chat, a message, and nothing at all are for the command that was meant."""
-        return super().parse_args(ctx, args if ctx.resilient_parsing else [*_meant_command(args), *args])
-
     def list_commands(self, ctx: object) -> list[str]:
         """Names of the subcommands, in help order."""
         return list(COMMANDS)
@@ -74,19 +64,6 @@ class LazyGroup(TyperGroup):
         """Write the list of subcommands without importing them."""
         with formatter.section('Commands'):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
-
-
-def _meant_command(arguments: list[str]) -> list[str]:
-    """The command of a command line that names none. One word may be a mistyped command."""
-    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    first = arguments[0] if arguments else ''
-    if not first:
-        return ['chat'] if on_terminal or is_piped() else []
-    if first.startswith('-'):
-        return [] if first in OWN_OPTIONS else ['chat']
-    if any(character.isspace() for character in first):
-        return ['chat'] if on_terminal else ['run']
-    return []
 
 
 app = typer.Typer(

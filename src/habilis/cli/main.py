@@ -4,21 +4,25 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from habilis.cli.streams import OutputLost, discard_output, prepare_streams
+from habilis.cli.streams import OutputLost, discard_output, is_piped, prepare_streams
 
-SILENT = frozenset({'--quiet', '--json', '--help'})
-"""Options of `habilis run` with which there is no status line."""
+SILENT = frozenset({'--quiet', '--json', '--help', '--plain'})
+"""Options of `habilis run` and `chat` with which there is no status line."""
+
+OWN_OPTIONS = frozenset({'-h', '--help', '--version', '--install-completion', '--show-completion'})
+"""Options of `habilis` itself. Others without a command are those of the chat."""
 
 
 def main() -> None:
     """Run the command. Errors are printed as one line, without a traceback."""
     try:
         prepare_streams()
-        stop_status = _show_first_sign(sys.argv[1:])
+        arguments = [*_meant_command(sys.argv[1:]), *sys.argv[1:]]
+        stop_status = _show_first_sign(arguments)
         try:
             from habilis.cli.commands import app
 
-            app(prog_name='habilis')
+            app(arguments, prog_name='habilis')
         finally:
             stop_status()
             sys.stdout.flush()
@@ -46,13 +50,27 @@ def describe_error(error: Exception) -> str:
     return f'unexpected {kind}: {error} (a bug in Habilis; set HABILIS_TRACEBACK=1 to see the traceback)'
 
 
+def _meant_command(arguments: Sequence[str]) -> list[str]:
+    """The command of a command line that names none. One word may be a mistyped command."""
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    first = arguments[0] if arguments else ''
+    if not first:
+        return ['chat'] if on_terminal or is_piped() else []
+    if first.startswith('-'):
+        return [] if first in OWN_OPTIONS else ['chat']
+    if any(character.isspace() for character in first):
+        return ['chat'] if on_terminal else ['run']
+    return []
+
+
 def _show_first_sign(arguments: Sequence[str]) -> Callable[[], None]:
-    """Show that a run has begun, before anything is imported. Returns a function that removes it.
+    """Show that a run or a chat has begun, before anything is imported. Returns a function that removes it.
 
     Typer parses options with pydantic, and importing both takes longer than a person waits gladly.
     """
     short = {letter for text in arguments if text[:1] == '-' != text[1:2] for letter in text}
-    if arguments[:1] != ['run'] or len(arguments) == 1 or SILENT & set(arguments) or short & {'q', 'h'}:
+    is_meant = arguments[:1] == ['chat'] or (arguments[:1] == ['run'] and len(arguments) > 1)
+    if not is_meant or SILENT & set(arguments) or short & {'q', 'h'}:
         return lambda: None
     from habilis.core.status_line import StatusLine
 

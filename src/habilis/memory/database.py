@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar('T')
-VERSION = 1
+VERSION = 2
+"""Of the tables. Databases with another version are refused."""
 
 TABLES = """
 CREATE TABLE {s}owners (

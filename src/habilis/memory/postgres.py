@@ -83,7 +83,7 @@ class PostgresDatabase:
         row = connection.execute(f'SELECT max(version) FROM "{self._schema}".about'.encode()).fetchone()
         if row is None or row[0] != VERSION:
             connection.close()
-            why = f'its tables have version {row and row[0]}, and this Habilis reads {VERSION}: update Habilis'
+            why = f'its tables have version {row and row[0]}, and this Habilis reads {VERSION}: use another schema'
             raise store_unavailable(self._address.shown, why, what='memory')
 
     def _failed(self, error: 'Error | OSError') -> StoreUnavailable:

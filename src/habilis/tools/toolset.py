@@ -1,5 +1,6 @@
 """`Toolset`: a group of tools."""
 
+import copy
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -43,6 +44,13 @@ class Toolset:
         """The tools that ask a person before they change files. Then code cannot change these files."""
 
         unique_names(self.tools)
+
+    def reading(self) -> 'Toolset':
+        """A copy with the tools that change nothing (`read_only=True`)."""
+        made = copy.copy(self)
+        made.tools = tuple(tool for tool in self.tools if tool.options.read_only)
+        made.asks_to_change = ()
+        return made
 
     def __repr__(self) -> str:
         return f'<toolset {self.name}: {", ".join(tool.name for tool in self.tools)}>'

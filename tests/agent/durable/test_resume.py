@@ -9,12 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from habilis.agent import Agent, Bounds, RunLimits
-from habilis.core.errors import ContextOverflow
+from habilis.core.errors import ContextOverflow, JournalError
 from habilis.journal import MemoryStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.tools import Deny, GateCall, log, people_toolset, todo_toolset, tool
 from tests.agent.durable.cutting import Effects, Scenario, check_all_cuts
 from tests.agent.hooks.watching import code
+from tests.journal.faults import PowerCut
 
 
 @dataclass
@@ -322,6 +323,27 @@ async def test_a_run_truncated_after_any_record_resumes_to_the_same_end_and_repe
     name: str, protocol: str
 ) -> None:
     await check_all_cuts(SCENARIOS[name], MemoryStore(), every=1 if protocol == 'fence' else 3)
+
+
+async def test_another_message_after_a_crash_says_that_the_code_may_have_run() -> None:
+    """The code ran to its end, and the record of it was lost: nobody can say that it was stopped before."""
+    store, made = PowerCut(), list[str]()
+
+    def send(text: str) -> None:
+        """Send."""
+        made.append(text)
+
+    async with Agent(ScriptedModel([code('x = 1\nsend("a")')]), tools=[send], journal=store) as agent:
+        with pytest.raises(JournalError):
+            await agent.run('go', run_id='run-1')
+    store.on = False
+    model = ScriptedModel(['Done.'])
+    async with Agent(model, tools=[send], journal=store) as agent:
+        assert (await agent.resume('run-1', 'Go on.')).output == 'Done.'
+    *_, seen, said = (message.text for message in model.requests[0].messages)
+    assert 'it may have run, in part or to its end, or not' in seen
+    assert 'All variables are as before this code; its tool calls and changes of files are not undone.' in seen
+    assert (said, made) == ('Go on.', ['a'])
 
 
 async def test_a_variable_that_could_not_be_saved_is_named_when_the_code_misses_it() -> None:

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from habilis import Agent, RunLimits, ScriptedModel
 from habilis.agent import Bounds
 from habilis.agent.events import AgentEvent, CompactedEvent
 from habilis.core.errors import ModelUnavailable
 from habilis.models.contract import Message, Reply
 from habilis.models.tokens import count_message_tokens
-from tests.agent.scripts import block
+from tests.agent.scripts import as_call, block
 
 FACTS = ('the berth of the Nordlicht is 47', 'the invoice is ZX-9913', 'the rent is 1,285 euros')
 TASK = 'Read the pages and give back the facts. Amounts are in euros.'
@@ -73,6 +75,28 @@ async def test_a_small_context_gets_a_plain_digest_with_the_ends_of_outputs_and_
     assert result.messages[0].text.startswith(TASK)
     assert run.fits(6000 - 1024)
     assert len(run.model.requests) == PAGES + 1, 'nothing else was asked'
+
+
+@pytest.mark.parametrize('functions', [False, True])
+async def test_what_is_shortened_twice_keeps_both_ends_of_outputs_and_not_the_advice_below(functions: bool) -> None:
+    cells = [f"print('FROM{number}', *range(400), 'TO{number}')" for number in range(12)]
+    replies = [Reply(text=block(cell)) for cell in cells]
+    if functions:
+        replies = [as_call(reply, number) for number, reply in enumerate(replies)]
+    model = ScriptedModel([*replies, 'Done.'], context_tokens=6000, functions=functions)
+    compacted: list[object] = []
+
+    def watch(event: AgentEvent) -> None:
+        compacted.extend([event] if isinstance(event, CompactedEvent) else [])
+
+    async with Agent(model, policy='small', journal='off', hooks=[watch]) as agent:
+        await agent.run('Count.', max_steps=20)
+    digest = next(message.text for message in model.requests[-1].messages if 'shortened' in message.text)
+    assert len(compacted) > 1
+    assert digest.count('FROM') >= 5
+    seen = [entry for entry in digest.split('\n- ') if entry.startswith('saw: ')]
+    assert seen
+    assert all('FROM' in entry and ' 399 TO' in entry for entry in seen), digest
 
 
 async def test_a_large_context_is_summarized_once_each_time_and_the_facts_stay() -> None:

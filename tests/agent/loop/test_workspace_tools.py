@@ -45,6 +45,18 @@ async def test_files_without_a_workspace_are_refused_before_anything_starts(tmp_
     Agent(ScriptedModel([]), tools=[Files(tmp_path)])
 
 
+async def test_tools_that_change_files_are_not_offered_where_the_workspace_is_read_only(tmp_path: Path) -> None:
+    (tmp_path / 'x').write_text('y')
+    script = code("final_answer([read_file('x'), 'write_file' in globals() or 'write_file' in dir(__builtins__)])")
+    model = ScriptedModel([script])
+    async with Agent(
+        model, tools=[Files()], workspace=tmp_path, sandbox_settings={'read_only': True}, journal='off'
+    ) as agent:
+        assert (await agent.run('go')).output == ['y', False]
+    assert 'def grep' in model.requests[0].messages[0].text
+    assert 'def write_file' not in model.requests[0].messages[0].text
+
+
 async def test_d15_a_person_sees_the_diff_and_no_leaves_the_file_of_the_workspace_untouched(tmp_path: Path) -> None:
     (tmp_path / 'x').write_text('old\n')
     shown: list[str] = []
@@ -56,7 +68,7 @@ async def test_d15_a_person_sees_the_diff_and_no_leaves_the_file_of_the_workspac
     script = code("try:\n    write_file('x', 'new\\n')\nexcept Exception as e:\n    final_answer(str(e))")
     tools = [Files(needs_approval=True)]
     async with Agent(ScriptedModel([script]), tools=tools, workspace=tmp_path, approve=refuse, journal='off') as agent:
-        assert (await agent.run('go')).output == 'ToolDenied: write_file was not called: the user said no'
+        assert (await agent.run('go')).output == 'write_file was not called: the user said no'
     assert shown == ['--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n']
     assert (tmp_path / 'x').read_text() == 'old\n'
 

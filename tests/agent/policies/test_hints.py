@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from habilis.agent import Agent
 from habilis.agent.policies import SeenCell
 from habilis.agent.policies.hints import hint_for, uncalled
+from habilis.models import ScriptedModel
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, CellError, ErrorKind
+from tests.agent.scripts import block
 from tests.cases import each_case
 
 NAMES = ['search', 'search_files', 'total_price', 'rows']
@@ -60,17 +63,34 @@ def test_code_that_prints_nothing() -> None:
     assert hint('x = 1', Cell(stdout='\n')) == 'Nothing was printed: print what you need to see.'
 
 
-@pytest.mark.parametrize(
-    'cell',
-    [
-        Cell(text='<coroutine object f at 0x1>'),
-        Cell(stdout='Sum: <coroutine object HostSelector.call at 0x5e16d8>\n'),
-        Cell(stderr="RuntimeWarning: coroutine 'HostSelector.call' was never awaited\n"),
-        failed('TypeError', "unsupported operand type(s) for +: 'coroutine' and 'int'"),
-    ],
-)
-def test_a_coroutine_that_was_not_awaited(cell: Cell) -> None:
-    assert hint('f()', cell) == 'That is a coroutine: put `await` before the call.'
+def test_a_coroutine_that_nothing_names() -> None:
+    cell = failed('TypeError', "unsupported operand type(s) for +: 'coroutine' and 'int'")
+    assert hint('f() + 1', cell) == 'That is a coroutine: put `await` before the call.'
+
+
+async def test_a_call_that_was_not_awaited_is_named() -> None:
+    async def search(query: str) -> str:
+        """Search."""
+        return query
+
+    told = 'search was never awaited: write `await search(…)`.'
+    kept = 'x is a coroutine, and nothing was done yet: put `await` before the call.'
+    cells = {
+        "search('a')": told,
+        "x = search('a')": kept,
+        "y = search('a')\nprint(y)\ndel y": told,
+        "z = search('b')\nprint(z[0])": kept.replace('x', 'z', 1),
+        "search('a')\n1 / 0": told,
+        "final_answer(search('a'))": told,
+        "print(await search('a'))": '',
+        "import asyncio\nfound = [search(q) for q in 'ab']\nprint(await asyncio.gather(*found))": '',
+    }
+    model = ScriptedModel([*map(block, cells), 'Done.'])
+    async with Agent(model, tools=[search], journal='off') as agent:
+        steps = (await agent.run('go')).steps
+    for (code, expected), step in zip(cells.items(), steps, strict=False):
+        last = (step.observation or '').splitlines()[-1]
+        assert last == expected if expected else 'await' not in last, code
 
 
 def test_an_undefined_name_gets_the_nearest_ones() -> None:

@@ -98,6 +98,21 @@ async def test_words_before_any_code_are_questioned_once_where_there_is_somethin
         assert (await agent.run(task, variables=variables)).output == 'It is 3.'
 
 
+async def test_words_right_after_code_that_failed_are_questioned_once() -> None:
+    fails, announced = block('1 / 0'), "I'll try another way."
+    model = ScriptedModel([fails, announced, block('final_answer(3)')])
+    async with Agent(model, workspace=True) as agent:
+        result = await agent.run('Add it up.')
+    assert (result.output, len(result.steps)) == (3, 3)
+    assert 'The last code failed' in (result.steps[1].observation or '')
+    for replies in ([fails, 'It cannot be done.', 'It cannot be done.'], [fails, block('print(3)'), 'It is 3.']):
+        async with Agent(ScriptedModel(replies), workspace=True) as agent:
+            result = await agent.run('Add it up.')
+        assert (result.output, len(result.steps)) == (replies[-1], 3)
+    async with Agent(ScriptedModel([fails, announced]), talk=True, workspace=True) as agent:
+        assert (await agent.run('Add it up.')).output == announced
+
+
 async def test_words_are_not_questioned_in_a_talk_nor_after_code_nor_where_there_is_nothing_to_work_on() -> None:
     async with Agent(ScriptedModel(['Paris.']), tools=[people_toolset()]) as agent:
         assert len((await agent.run('The capital of France?')).steps) == 1

@@ -12,7 +12,7 @@ from habilis.cli.chat.app import ChatApp
 from habilis.cli.run.request import CommandRequest, ToolNames
 from habilis.core.errors import JournalError, ModelUnavailable, RunBusy
 from habilis.memory import Memory
-from habilis.sandbox import backends
+from habilis.sandbox import Sandbox, backends
 from habilis.sandbox.process import levels
 from habilis.tools import tool
 from tests.cli.chat import code
@@ -113,7 +113,7 @@ async def test_code_that_was_stopped_is_not_run_again_for_another_message(chats:
         person, [code('x = 1\nfinal_answer(x)'), code(loop), code('final_answer(x)'), code('final_answer(x)')]
     )
     stopped, said = chats.sent(2)[-2:]
-    assert 'this code was stopped before its end' in stopped
+    assert 'it may have run, in part or to its end, or not' in stopped
     assert said == 'Do not loop.'
     assert [text for role, text in await turns() if role == 'assistant'] == ['1', '1', '1']
 
@@ -131,6 +131,23 @@ async def test_the_code_of_a_stopped_turn_ends_and_undo_takes_the_turn_back(chat
     await chats.chat(person, replies)
     assert [text for role, text in await turns() if role == 'assistant'] == ['1', '1']
     assert 'Loop.' not in ''.join(chats.sent(2))
+
+
+async def test_the_sandbox_is_started_while_the_person_types(chats: Chats, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, create = asyncio.Event(), Sandbox.create
+
+    async def create_and_say(*arguments: Any, **settings: Any) -> Sandbox:
+        sandbox = await create(*arguments, **settings)
+        started.set()
+        return sandbox
+
+    class Typist(Person):
+        async def read(self) -> str | None:
+            await asyncio.wait_for(started.wait(), 100)
+            return await super().read()
+
+    monkeypatch.setattr(Sandbox, 'create', create_and_say)
+    assert await chats.chat(Typist(), []) == 0
 
 
 async def test_open_tasks_are_shown_at_the_start(chats: Chats, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,6 +239,7 @@ async def test_a_tool_that_needs_approval_asks_in_the_chat(chats: Chats) -> None
     await chats.chat(person, [call, 'You said no.', call])
     assert len(person.questions) == 2
     assert person.questions[0].startswith(f"\nforget(id='{fact.id}')\n")
+    assert '% context' in person.places[1], 'of the resumed turn'
     assert person.questions[0].endswith('[y/N/cell/always/session/stop] ')
     async with Memory() as memory:
         assert await memory.facts() == []
@@ -333,6 +351,7 @@ async def test_a_call_without_an_approver_is_asked_about_when_the_chat_is_resume
     await chats.chat(person, ['Welcome.'], resume='')
     shown = capsys.readouterr().out
     assert person.questions[0].startswith(f"\nforget(id='{fact.id}')\n")
+    assert '% context' in person.places[1], 'of the resumed turn'
     assert 'Welcome.' in shown
     assert ('assistant', 'forgotten') in await turns()
     async with Memory() as memory:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -107,6 +108,30 @@ def test_habilis_alone_opens_the_chat_in_a_terminal_and_plain_shows_no_control_s
         assert terminal.exit_code() == 0
 
 
+AT_PROMPT = """
+import os, sys
+from habilis.cli.chat import command
+def show_modules():
+    os.write(1, b'LOADING ' + ' '.join(sys.modules).encode() + b' .\\n')
+    os._exit(0)
+command._load = show_modules
+from habilis.cli.main import main
+main()
+"""
+
+
+def test_the_prompt_of_a_chat_is_drawn_before_what_answers_messages_is_imported(
+    place: Place,
+) -> None:
+    with on_terminal('--no-workspace', command=[sys.executable, '-c', AT_PROMPT]) as terminal:
+        shown, _, modules = terminal.wait_for(' .\n').partition('LOADING ')
+    assert '\x1b[?2004h' in shown  # pasted text is for the prompt
+    assert '>' in shown
+    rooms = ('agent', 'assistant', 'journal', 'memory', 'models', 'sandbox', 'tools')
+    heavy = {'rich', 'wasmtime', 'httpx', *(f'habilis.{room}' for room in rooms)}
+    assert heavy.intersection(modules.split()) == set()
+
+
 def test_a_pipe_is_answered_line_by_line(place: Place) -> None:
     model = script(place.folder, 'Hello.', code('final_answer(6 * 7)'))
     done = habilis('chat', '--model', model, stdin='hi\nsix times \\\nseven?\n\n/nonsense\nq\nnever\n')
@@ -188,7 +213,7 @@ def test_commands_that_look_and_quit_do_not_wait_for_a_turn_that_hangs_and_anoth
         terminal.type('What comes later.\r/quit\r')
         terminal.wait_for('habilis chat --resume')
         assert terminal.exit_code() == 0
-    assert not any('What comes later' in str(request.json) for request in server.requests)
+    assert not any(b'What comes later' in request.body for request in server.requests)
 
 
 @pytest.mark.parametrize('columns', [60, 140])

@@ -54,13 +54,24 @@ async def test_share_changes_it_now_and_for_later_chats(chats: Chats, place: Pla
 
 
 async def test_the_model_and_the_status_know_that_a_folder_is_shared_for_reading_only(chats: Chats) -> None:
-    person = Person('Hi.', '/share write', 'Hi again.', answers=['r'])
-    await chats.chat(person, ['Hello.', 'Hello again.'])
-    first, second = (request.messages[-1].text for request in chats.model.requests)
+    person = Person('Hi.', '/share write', 'Hi again.', '/share no', 'And now?', 'Still?', answers=['r'])
+    await chats.chat(person, ['Hello.', 'Hello again.', 'No.', 'Yes.'])
+    first, second, third, fourth = (request.messages[-1].text for request in chats.model.requests)
     assert "'note.txt' (6 bytes). Nothing in it can be changed: it is read-only." in first
     assert 'changes need approval: call write_file' in second
+    assert third.endswith(' The folder /workspace is no longer shared with your code.')
+    assert fourth == 'Still?'
     assert any(place.endswith(' (read)') for place in person.places)
-    assert person.places[-1].split(' · ')[3] == 'ask'
+    assert any(place.split(' · ')[3:4] == ['ask'] for place in person.places)
+
+
+async def test_code_that_finds_no_files_gets_the_person_the_command_that_shares_them(
+    chats: Chats, capsys: Capture
+) -> None:
+    await chats.chat(Person('Read it.', answers=['n']), [code("open('note.txt')"), 'There is none.'])
+    shown = capsys.readouterr().out
+    assert '/share shares this folder' in shown
+    assert '--workspace' not in shown
 
 
 async def test_the_home_folder_is_asked_about_with_a_warning_until_the_answer_is_no(

@@ -65,6 +65,9 @@ class AuthoredMessage:
     earlier: bool = False
     """It is from before this run."""
 
+    note: str = ''
+    """Advice at its end, which no digest needs: the end of an output is worth more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compaction:
@@ -179,7 +182,7 @@ def _entries(turn: AuthoredMessage) -> list[str]:
     if message.role == 'assistant':
         who, parts = '- you: ', _own_parts(message)
     else:
-        seen = clip(_DESCRIBED.sub('', message.text), SEEN)
+        seen = clip(_DESCRIBED.sub('', message.text.removesuffix(turn.note)), SEEN)
         who, parts = (_SAID, [clip(message.text, PROSE)]) if turn.by_user else ('- saw: ', [seen])
     text = '\n'.join(part for part in parts if part.strip())
     return [f'{who}{_indented(text)}'] if text else []

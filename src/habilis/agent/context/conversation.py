@@ -21,11 +21,14 @@ class Conversation:
             earlier_turn(message) for message in history if message.role != 'system'
         )
 
-    def add(self, message: Message, *, by_user: bool = False) -> None:
-        """Append a message. What a person wrote is never shortened, not even as the history of a later run."""
+    def add(self, message: Message, *, by_user: bool = False, note: str = '') -> None:
+        """Append a message. What a person wrote is never shortened, not even as the history of a later run.
+
+        A `note` at its end, of the policy, is for the next step only: a digest leaves it out.
+        """
         if message.role == 'user' and not by_user:
             message = replace(message, by_agent=True)
-        self._turns = (*self._turns, AuthoredMessage(message=message, by_user=by_user))
+        self._turns = (*self._turns, AuthoredMessage(message=message, by_user=by_user, note=note))
 
     def add_task(
         self,

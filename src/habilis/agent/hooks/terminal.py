@@ -1,7 +1,7 @@
 """Shows a run in a terminal: what the model writes, the code, its output and the answer."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -122,6 +122,7 @@ class TerminalView:
         tools: bool = True,
         markdown: bool = True,
         quiet: bool = False,
+        advice: Callable[[str], str] = hint_in,
     ) -> None:
         """Each part can be switched off.
 
@@ -133,13 +134,14 @@ class TerminalView:
             tools: tool calls with arguments and results.
             markdown: render answers as Markdown on a terminal.
             quiet: show only the answer.
+            advice: what to say below an error of the code, given its traceback.
         """
         from rich.console import Console
 
         from habilis.agent.hooks.console import SafeConsole
 
         self._console = SafeConsole(console or Console(highlight=False))
-        self._markdown, self._quiet = markdown, quiet
+        self._markdown, self._quiet, self._advice = markdown, quiet, advice
         self._runs: dict[str, _RunState] = {}
         self._current_run = ''
         self._inner_runs = InnerRuns()
@@ -369,7 +371,7 @@ class TerminalView:
         if cell.error is not None and not is_question(cell.error.message):
             where = f' (line {cell.error.line})' if cell.error.line else ''
             self._console.line(f'{one_line(str(cell.error), 500)}{where}', 'red')
-            if hint := hint_in(cell.error.traceback):
+            if hint := self._advice(cell.error.traceback):
                 self._console.line(hint, 'dim')
         self._console.new_line()
 

@@ -27,8 +27,8 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Cell, CellError, Stream, Variable
 from habilis.tools import Toolbox
 
-STOPPED_CODE = 'this code was stopped before its end'
 _STUB = re.compile(r'^(?:async )?def (\w+)\(', re.MULTILINE)
+NOT_RECORDED = 'the result of this code was not recorded: it may have run, in part or to its end, or not at all'
 logger = logging.getLogger('habilis.agent')
 
 
@@ -156,7 +156,7 @@ class CodeRunner:
 
     async def _leave_stopped(self, code: str) -> CellOutcome:
         await self.restore()
-        cell = Cell(error=CellError(kind='cancelled', type='Stopped', message=STOPPED_CODE))
+        cell = Cell(error=CellError(kind='cancelled', type='Stopped', message=NOT_RECORDED))
         seen = f'Error:\n{cell.error}\n{ROLLED_BACK}'
         return CellOutcome(code=code, cell=cell, observation=seen, variables=self._variables)
 
@@ -190,7 +190,8 @@ class CodeRunner:
         tools = [function.name for function in functions]
         names = [*variables, *tools]
         new = [variable for name, variable in variables.items() if self._variables.get(name) != variable]
-        verdict = self._judge(code, cell, names=names, can_stop=can_stop)
+        coroutines = [variable.name for variable in new if variable.type == 'coroutine']
+        verdict = self._judge(code, cell, names=names, coroutines=coroutines, can_stop=can_stop)
         seen = observe(
             cell,
             code=code,
@@ -229,7 +230,9 @@ class CodeRunner:
         new = dict.fromkeys(call.tool for call in cell.calls if call.tool in unlisted)
         return first_use_message([self._toolbox.describe(name) for name in new])
 
-    def _judge(self, code: str, cell: Cell, *, names: Sequence[str], can_stop: bool) -> Verdict:
+    def _judge(
+        self, code: str, cell: Cell, *, names: Sequence[str], coroutines: Sequence[str], can_stop: bool
+    ) -> Verdict:
         seen = SeenCell(
             code=code,
             cell=cell,
@@ -238,6 +241,7 @@ class CodeRunner:
             can_stop=can_stop,
             names=names,
             lost=self._lost,
+            coroutines=coroutines,
         )
         return self._history.allowed(self._policy.after_cell(seen, self._history), cell.calls)
 

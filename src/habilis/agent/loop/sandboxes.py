@@ -27,6 +27,9 @@ MAX_LISTED = 20
 
 MAX_SCANNED = 1000
 MAX_NAME = 80
+READ_ONLY = 'nothing in it can be changed: it is read-only'
+WRITABLE = 'Your code can change files in it.'
+NOT_SHARED = f'The folder {WORKSPACE} is no longer shared with your code.'
 
 SandboxChoice = str | Sandbox | Mapping[str, Sandbox]
 """Name of a backend (a new sandbox for each run), a sandbox to use, or several by name (the first runs the code)."""
@@ -57,12 +60,14 @@ class Sandboxes:
 
     def describe_files(self) -> str:
         """The workspace and the files in it, for the model; empty if there is no workspace."""
+        return describe_folder(self.main.workspace.folder) if self.main.has_workspace else ''
+
+    def describe_rights(self) -> str:
+        """Why code cannot change the files of the workspace, for the model; empty if it can, or if there is none."""
         if not self.main.has_workspace:
             return ''
-        space = self.main.workspace
-        described = describe_folder(space.folder)
-        advice = self.main.write_advice or ('nothing in it can be changed: it is read-only' if space.read_only else '')
-        return f'{described} {advice[0].upper()}{advice[1:]}.' if described and advice else described
+        advice = self.main.write_advice or (READ_ONLY if self.main.workspace.read_only else '')
+        return f'{advice[:1].upper()}{advice[1:]}.' if advice else ''
 
     async def close(self) -> None:
         """Close the sandbox that was made for this run."""

@@ -26,17 +26,18 @@ from habilis.agent.loop.offered_tools import OfferedTools, unlisted_tools
 from habilis.agent.loop.output_validators import OutputValidators
 from habilis.agent.loop.recalled_calls import CallResults, without_effects
 from habilis.agent.loop.run import Run
-from habilis.agent.loop.sandboxes import Sandboxes, check_read_only, open_sandboxes
+from habilis.agent.loop.sandboxes import NOT_SHARED, WRITABLE, Sandboxes, check_read_only, open_sandboxes
 from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.agent.loop.variables import check_variables
-from habilis.agent.options import AgentSetup
+from habilis.agent.options import AgentSetup, AnyTool
 from habilis.agent.policies import History, Policy, load_policy
 from habilis.agent.policies.imports import import_statements, permitted_imports, script_runner
 from habilis.core.errors import AgentError
 from habilis.models.contract import Model, check_images
 from habilis.models.files import File, Image
 from habilis.sandbox.contract import Variable
+from habilis.sandbox.files.workspace import WORKSPACE
 from habilis.sandbox.host.results import pack_variables
 from habilis.tools import Context, Toolbox, Toolset
 from habilis.tools.catalog import SEARCH
@@ -221,7 +222,7 @@ def _toolbox(
     results: CallResults | None,
 ) -> Toolbox:
     toolbox = Toolbox(
-        [*setup.tools, *(sandboxes.tools(setup.observations) if sandboxes else ())],
+        [*_usable_tools(setup, sandboxes), *(sandboxes.tools(setup.observations) if sandboxes else ())],
         gates=(meter.gate, *setup.gates),
         emit=events.emit if events.has_hooks else None,
         approve=meter.uncounted(setup.approve),
@@ -243,6 +244,14 @@ def _toolbox(
     toolbox.bind(asyncio.get_running_loop())
     check_variables(inputs.spec.variables, {function.name for function in toolbox.functions()})
     return toolbox
+
+
+def _usable_tools(setup: AgentSetup, sandboxes: Sandboxes | None) -> Sequence[AnyTool]:
+    """The tools of the agent, without those that would change a workspace that is read-only."""
+    main = sandboxes.main if sandboxes else None
+    if main is None or not (main.has_workspace and main.workspace.read_only):
+        return setup.tools
+    return [one.reading() if isinstance(one, Toolset) and one.needs_workspace else one for one in setup.tools]
 
 
 def _prompt(
@@ -280,9 +289,16 @@ async def _situation(inputs: RunInputs, policy: Policy, sandboxes: Sandboxes | N
     if recorded is not None:
         return recorded
     today = policy.text('today').replace('{date}', datetime.now().astimezone().date().isoformat())
-    now = ' '.join(filter(None, (today, sandboxes.describe_files() if sandboxes else '')))
     told = next((message.situation for message in reversed(inputs.start.messages) if message.situation), '')
-    return '' if now == told else now
+    files = sandboxes.describe_files() if sandboxes else ''
+    rights = sandboxes.describe_rights() if sandboxes else ''
+    if not files and WORKSPACE in told:
+        rights = NOT_SHARED
+    now = ' '.join(filter(None, (today, files, rights)))
+    with_right = now if rights or not files else f'{now} {WRITABLE}'
+    if told in (now, with_right):
+        return ''
+    return with_right if told else now  # that code may write goes without saying, unless it was told otherwise
 
 
 def _expects_code(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, history: History) -> bool:

@@ -94,7 +94,7 @@ class Turns:
         if observation is None:
             self._components.conversation.add(reply.message)
         else:
-            self._answer_reply(reply, observation)
+            self._answer_reply(reply, observation, note=outcome.verdict.note)
             self._forget(outcome.verdict)
         return Step(
             number=number,
@@ -154,7 +154,8 @@ class Turns:
             texts += answers
             for call, text in zip(calls, answers, strict=True):
                 role, of = ('tool', call.id) if reply.calls else ('user', None)
-                components.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
+                message = Message(role=role, text=text, call_id=of, call_name=call.name)
+                components.conversation.add(message, note=outcome.verdict.note if outcome else '')
         if not components.answer.is_given:
             components.events.emit(ObservationEvent(observation='\n'.join(texts)))
             if outcome is not None and (len(texts) == 1 or outcome.verdict.forget == 'steps'):
@@ -221,13 +222,13 @@ class Turns:
         history.turns.append((seen, verdict))
         return verdict
 
-    def _answer_reply(self, reply: Reply, text: str, *, forget: bool = False) -> None:
-        """Add the reply, unless it is to be forgotten, and the text that answers it to the conversation."""
+    def _answer_reply(self, reply: Reply, text: str, *, forget: bool = False, note: str = '') -> None:
+        """Add the reply, unless it is to be forgotten, and the text that answers it, with a `note` at its end."""
         conversation = self._components.conversation
         if reply.text.strip() and not forget:
             conversation.add(reply.message)
         if text:
-            conversation.add(Message(role='user', text=text))
+            conversation.add(Message(role='user', text=text), note=note)
         self._components.events.emit(ObservationEvent(observation=text))
 
     def _forget(self, verdict: Verdict) -> None:

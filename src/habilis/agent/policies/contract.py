@@ -45,6 +45,9 @@ class SeenCell:
     lost: Collection[str] = ()
     """Variables that could not be restored when the run was resumed."""
 
+    coroutines: Sequence[str] = ()
+    """Variables to which it assigned coroutines, which were not awaited."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:

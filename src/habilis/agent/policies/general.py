@@ -10,7 +10,7 @@ MEMORY_TOKENS = 800
 
 
 class GeneralPolicy:
-    """Explains unusable replies and failed cells, and asks once about an answer that no code came before."""
+    """Explains unusable replies and failed cells, and asks once about words that no working code came before."""
 
     def text(self, name: str) -> str:
         """The file itself."""
@@ -44,11 +44,13 @@ class GeneralPolicy:
         return Verdict(note=self.text(f'reply_{reply.form}'), forget=forget)
 
     def _question_words(self, history: History) -> Verdict:
-        """Words before any code may announce the work instead of doing it."""
-        has_begun = bool(history.cells) or history.has_called_tools or history.has_refused
-        if has_begun or not history.expects_code:
+        """Words before any code, or right after code that failed, may announce work instead of doing it."""
+        has_begun = bool(history.cells) or history.has_called_tools
+        error = history.cells[-1].cell.error if history.cells else None
+        has_failed = error is not None and error.kind != 'cancelled'  # by a person, who has the next word
+        if history.has_refused or not history.expects_code or (has_begun and not has_failed):
             return Verdict()
-        return Verdict(note=self.text('no_code_run'), refuse=True)
+        return Verdict(note=self.text('code_failed' if has_begun else 'no_code_run'), refuse=True)
 
     def after_cell(self, cell: SeenCell, history: History) -> Verdict:
         """Add a hint to what the cell printed."""

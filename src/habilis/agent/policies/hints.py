@@ -10,7 +10,8 @@ from habilis.core.similar_names import similar_names
 
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
-_NOT_AWAITED = 'That is a coroutine: put `await` before the call.'
+_NEVER_AWAITED = re.compile(r"coroutine '([^']+)' was never awaited")
+_COROUTINE = re.compile(r'<coroutine object (\S+) at ')
 
 
 def hint_for(seen: SeenCell) -> str:
@@ -19,13 +20,23 @@ def hint_for(seen: SeenCell) -> str:
     if cell.error is not None:
         return _after_timeout(seen) if cell.error.kind == 'time' else _after_error(seen)
     shown = cell.stdout.strip() or cell.text or ''
-    if '<coroutine object' in shown or 'was never awaited' in cell.stderr:
-        return _NOT_AWAITED
+    if not_awaited := _not_awaited(seen, shown):
+        return not_awaited
     if shown:
         return ''
     if defined := uncalled(seen.code):
         return f'You defined {", ".join(defined)} but did not call it. Call it and print the result.'
     return 'Nothing was printed: print what you need to see.'
+
+
+def _not_awaited(seen: SeenCell, shown: str = '') -> str:
+    """Names a call whose `await` is missing; empty if there is none."""
+    if found := _NEVER_AWAITED.search(seen.cell.stderr) or _COROUTINE.search(shown):
+        name = found[1].rpartition('.')[2]
+        return f'{name} was never awaited: write `await {name}(…)`.'
+    if seen.coroutines:
+        return f'{seen.coroutines[0]} is a coroutine, and nothing was done yet: put `await` before the call.'
+    return ''
 
 
 def _after_timeout(seen: SeenCell) -> str:
@@ -59,11 +70,11 @@ def _after_error(seen: SeenCell) -> str:
         if there := [name for name in _imported_names(seen.code, found[1]) if name in seen.names]:
             return f'{", ".join(there)} can be used without an import: leave it out.'
         return f'{found[1]} is not installed here: use the standard library.'
-    if "'coroutine'" in error.message:
-        return _NOT_AWAITED
     if error.kind == 'syntax':
         return 'Nothing of the code was run. Write all of it again, corrected.'
-    return ''
+    if not_awaited := _not_awaited(seen):
+        return not_awaited
+    return 'That is a coroutine: put `await` before the call.' if "'coroutine'" in error.message else ''
 
 
 def _imported_names(code: str, module: str) -> list[str]:

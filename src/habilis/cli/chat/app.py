@@ -32,12 +32,14 @@ from habilis.cli.run.report import limit_message, pending_lines, runs_command
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.settings import read_settings
 from habilis.cli.tasks.tasks import print_tasks
-from habilis.core.errors import ModelError
+from habilis.core.errors import ModelError, SandboxError
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.memory.contract import Embedder
+from habilis.sandbox import Sandbox
 
 MAX_TASKS = 8
+WASM = 'wasm'
 _CUT_SHORT = {'interrupted': 'was interrupted; finishing it', 'approval': 'waits for an approval'}
 
 
@@ -83,6 +85,7 @@ class ChatApp:
             self._front.offer({name: summary_of(file) for name, file in commands.own.items()})
             if recorded is not None:
                 await self._go_on(chat, recorded)
+                self._front.describe(chat.place)
             while message is not None:
                 if message.strip():
                     self._front.echo(message)
@@ -100,7 +103,7 @@ class ChatApp:
         self._front.use_keys(settings.keys)
         store = open_store(settings.journal)
         embedder = choose_embedder(settings)
-        warming = asyncio.ensure_future(_warm_up(embedder))
+        warming = [asyncio.ensure_future(_warm_up(embedder))]
         try:
             async with Memory(settings.memory, user=settings.user or '', embedder=embedder) as memory:
                 recorded = None
@@ -129,6 +132,7 @@ class ChatApp:
                 with self._front.working('starting'):
                     await chat.open(self._say)
                 self._front.describe(chat.place)
+                warming.append(asyncio.ensure_future(_start_sandbox(chat.settings.sandbox)))
                 if tasks := await chat.session.memory.tasks():
                     self._say('open tasks:')
                     print_tasks(tasks[:MAX_TASKS])
@@ -139,7 +143,9 @@ class ChatApp:
                         task.cancel()
                     await chat.close()
         finally:
-            warming.cancel()
+            for each in warming:
+                each.cancel()
+            await asyncio.gather(*warming, return_exceptions=True)
             await store.close()
 
     # Turns ------------------------------------------------------------------------------------------------------------
@@ -283,3 +289,11 @@ async def _warm_up(embedder: Embedder | None) -> None:
     if embedder is not None:
         with contextlib.suppress(Exception):
             await embedder.embed(['ready'])
+
+
+async def _start_sandbox(backend: str) -> None:
+    """Load the interpreter while the user types: the first sandbox takes a hundred times as long as the next one."""
+    if backend == WASM:
+        with contextlib.suppress(SandboxError):  # the first code says why
+            async with await Sandbox.create(backend):
+                pass

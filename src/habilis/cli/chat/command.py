@@ -13,6 +13,7 @@ from habilis.cli.chat.front import FrontEnd, PlainFront
 from habilis.cli.interrupt import GRACE
 from habilis.cli.memory.options import EmbedderName
 from habilis.core.folders import data_folder
+from habilis.core.status_line import current_status
 
 if TYPE_CHECKING:
     from habilis.cli.chat.app import ChatApp
@@ -114,6 +115,7 @@ def chat(
 
     async def run() -> int:
         front = _front()
+        current_status().stop()  # the first sign of life; the prompt takes its place
         async with front.opened():
             with front.working('starting'):
                 app_class = await asyncio.to_thread(_load)

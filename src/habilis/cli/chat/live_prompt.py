@@ -108,6 +108,7 @@ class LivePrompt:
         setattr(keyboard, 'cooked_mode', contextlib.nullcontext)  # noqa: B010 - a method
         with keyboard.raw_mode(), proxy, contextlib.redirect_stdout(proxy), contextlib.redirect_stderr(proxy):
             reading = asyncio.ensure_future(self._read_all())
+            await asyncio.sleep(0)  # draws the prompt: what is done from here on may keep the interpreter busy
             try:
                 yield
             finally:

@@ -11,9 +11,16 @@ from habilis.cli.chat.file_changes import show_edits
 from habilis.cli.chat.progress import TurnProgress
 from habilis.cli.run_view import show_cell
 from habilis.core.status_line import current_status
+from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK, hint_in
 
 HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked', 'question', 'retry'})
 """Events that the chat shows itself, that the status line shows, or that say nothing new."""
+
+ADVICE = {
+    NO_FILES: '(the code sees none of your files: /share shares this folder)',
+    NO_NETWORK: '(the code has no network: start the chat with --network)',
+}
+"""What a person in the chat is told instead of the advice for programs."""
 
 
 class TurnView:
@@ -24,7 +31,7 @@ class TurnView:
         self._progress = progress
         self._folder = pictures
         self._shows_files = shows_files
-        self._view = TerminalView()
+        self._view = TerminalView(advice=lambda traceback: ADVICE.get(hint_in(traceback), ''))
         self._status = RunStatus(current_status())
 
     def __call__(self, event: AgentEvent | FilesEdited) -> None:

@@ -106,6 +106,8 @@ class ChatView(TerminalUser):
         self.seconds = time.monotonic() - self._began
         if self.seconds >= self._bell > 0:
             self._front.ring()
+        if event.result is not None and event.result.steps:  # also of a turn whose replies come from its record
+            self.context_tokens = event.result.steps[-1].reply.usage.tokens
         if event.error is not None:  # the questions of this turn, those that wait too, get no answer
             self._turn += 1
             self._front.drop_question()

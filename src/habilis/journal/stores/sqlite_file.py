@@ -35,7 +35,7 @@ class Schema:
     """Marks the file as one of this schema."""
 
     version: int
-    """Of the tables. Files with a newer version are refused."""
+    """Of the tables. Files with another version are refused."""
 
     tables: tuple[str, ...]
     """Statements that create them."""
@@ -274,10 +274,13 @@ def _is_new(connection: sqlite3.Connection, path: Path, schema: Schema) -> bool:
         expect(connection.execute(sql).fetchone()[0], int)
         for sql in ('PRAGMA application_id', 'PRAGMA user_version', 'SELECT count(*) FROM sqlite_master')
     )
-    if application == schema.application and version > schema.version:
+    if application == schema.application and version != schema.version:
+        age, advice = (
+            ('a newer', 'update Habilis') if version > schema.version else ('an earlier', 'export it with that one')
+        )
         msg = (
-            f'the {schema.name} at {path} was written by a newer Habilis (tables of version {version}, this one reads '
-            f'{schema.version}); update Habilis, or give another file'
+            f'the {schema.name} at {path} was written by {age} Habilis (tables of version {version}, this one reads '
+            f'{schema.version}); {advice}, or give another file'
         )
         raise StoreUnavailable(msg)
     if application != schema.application and (application or version or tables):

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, dump, pack
+from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
@@ -408,7 +409,8 @@ def _error_reply(error: BaseException) -> Json:
     """An error of a tool as a reply: class and message, without traceback."""
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
         return {'error': ['ToolError', 'the tool was cancelled']}
-    return {'error': [type(error).__name__, _message(error)[:10_000]]}
+    kind = 'ToolError' if isinstance(error, ToolCallError) else type(error).__name__  # its message says what happened
+    return {'error': [kind, _message(error)[:10_000]]}
 
 
 def _message(error: BaseException) -> str:
