@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ModelRetry, RunContext, Tool
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelMessage, ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import FunctionToolset
 
@@ -28,7 +28,7 @@ class Script:
 
     def _reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.offered = {tool.name: tool.description or '' for tool in info.function_tools}
-        parts = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
+        parts = [part for part in messages[-1].parts if isinstance(part, ToolReturnPart)]
         self.seen += [part.content for part in parts]
         code = next(self._codes, None)
         return ModelResponse(parts=[TextPart('done') if code is None else ToolCallPart(RUN_PYTHON, {'code': code})])
@@ -92,14 +92,14 @@ async def test_an_error_is_a_retry_of_the_model_with_what_was_printed_before() -
 
 async def test_code_that_fails_too_often_ends_the_run_as_other_tools_do() -> None:
     script = Script('1 / 0', '2 / 0')
-    agent = Agent(script.model, capabilities=[HabilisCodeMode(max_retries=1)])
+    agent = Agent(script.model, capabilities=[HabilisCodeMode[object](max_retries=1)])
     with pytest.raises(UnexpectedModelBehavior, match='exceeded max retries count of 1'):
         await agent.run('Fail')
 
 
 async def test_an_endless_loop_is_stopped_and_the_variables_stay() -> None:
     script = Script('kept = 42', 'kept = 0\nwhile True: pass', 'kept')
-    limited = HabilisCodeMode[None](settings=SandboxSettings(limits=Limits(seconds=1)))
+    limited = HabilisCodeMode[object](settings=SandboxSettings(limits=Limits(seconds=1)))
     await Agent(script.model, capabilities=[limited]).run('Loop')
     _, stopped, kept = script.seen
     assert 'the time limit of 1 s was reached' in stopped
@@ -119,13 +119,13 @@ async def test_code_cannot_read_a_file_of_the_host_as_a_tool_that_calls_exec_can
 
     theirs, ours = Script(code), Script(code)
     await Agent(theirs.model, tools=[run_python]).run('Read')
-    await Agent(ours.model, capabilities=[HabilisCodeMode()]).run('Read')
+    await Agent(ours.model, capabilities=[HabilisCodeMode[object]()]).run('Read')
     assert theirs.seen == ['host secret']
     assert 'FileNotFoundError' in ours.seen[0]
 
 
 async def test_runs_at_the_same_time_do_not_see_each_other() -> None:
-    agent = Agent(capabilities=[HabilisCodeMode()])
+    agent = Agent(capabilities=[HabilisCodeMode[object]()])
     scripts = [Script(f'mine = {number}', 'mine') for number in range(4)]
     await asyncio.gather(*(agent.run('Go', model=script.model) for script in scripts))
     assert [script.seen[1] for script in scripts] == [{'result': number} for number in range(4)]

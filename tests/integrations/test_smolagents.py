@@ -1,39 +1,37 @@
 """smolagents' own `CodeAgent` with a scripted model, and the sandbox as its Python."""
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from smolagents import (  # pyright: ignore[reportMissingTypeStubs]
-    CodeAgent,
-    LogLevel,
-    Model,
-    Tool,
-    tool,  # pyright: ignore[reportUnknownVariableType]
-)
-from smolagents.models import ChatMessage, MessageRole  # pyright: ignore[reportMissingTypeStubs]
 
 from habilis.integrations.smolagents import HabilisExecutor
 from habilis.sandbox import Limits
 
+smolagents: Any = importlib.import_module('smolagents')  # it has no types
+tool: Any = smolagents.tool
 
-class Script(Model):
+
+class Script(smolagents.Model):
     """A model that replies with these pieces of code."""
 
     def __init__(self, *codes: str) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._codes = iter(codes)
         self.seen = ''
         """All that it was sent at last."""
 
-    def generate(self, messages: Any, **_: Any) -> ChatMessage:
+    def generate(self, messages: Any, **_: Any) -> Any:
         self.seen = '\n'.join(part['text'] for message in messages for part in message.content)
-        return ChatMessage(role=MessageRole.ASSISTANT, content=f'<code>\n{next(self._codes)}\n</code>')
+        content = f'<code>\n{next(self._codes)}\n</code>'
+        return smolagents.ChatMessage(role='assistant', content=content)
 
 
-def agent_of(script: Script, executor: HabilisExecutor | None, *tools: Tool, **options: Any) -> CodeAgent:
-    return CodeAgent([*tools], script, executor=executor, verbosity_level=LogLevel.OFF, **options)
+def agent_of(script: Script, executor: HabilisExecutor | None, *tools: Any, **options: Any) -> Any:
+    quiet = smolagents.LogLevel.OFF
+    return smolagents.CodeAgent([*tools], script, executor=executor, verbosity_level=quiet, **options)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """FastMCP: `HabilisProvider`, the sandbox of its code mode."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Self, Unpack
 
@@ -94,7 +94,7 @@ class HabilisProvider:
         await self.close()
 
     @asynccontextmanager
-    async def _sandbox(self) -> AsyncIterator[Sandbox]:
+    async def _sandbox(self) -> AsyncGenerator[Sandbox]:
         owner = self._owner()
         if owner is None:
             async with await Sandbox.create(self._backend_name, **self._settings) as sandbox:
