@@ -32,6 +32,9 @@ logger = logging.getLogger('habilis.agent')
 class CodeRunner:
     """Runs the cells of one run."""
 
+    leaves_stopped = False
+    """Whether a cell without an outcome in the record is not run again."""
+
     def __init__(
         self,
         sandboxes: Sandboxes,
@@ -71,9 +74,6 @@ class CodeRunner:
 
         self._is_live = False
         """Whether the last cell was run, not answered from the record."""
-
-        self.leaves_stopped = False
-        """Whether a cell without an outcome in the record is not run again."""
 
     @property
     def variables(self) -> Iterable[Variable]:
@@ -167,6 +167,20 @@ class CodeRunner:
         cell = replace(cell, calls=tuple(self._toolbox.take_records()))  # by now with those stopped with the cell
         self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
         tools = [function.name for function in functions]
+        return await self._outcome(code, cell, variables, tools, number=number, can_stop=can_stop, note=note)
+
+    async def _outcome(
+        self,
+        code: str,
+        cell: Cell,
+        variables: Mapping[str, Variable],
+        tools: Sequence[str],
+        *,
+        number: int,
+        can_stop: bool,
+        note: str,
+    ) -> CellOutcome:
+        """Judge a cell that has run, and tell the model of it."""
         names = [*variables, *tools]
         new = [variable for name, variable in variables.items() if self._variables.get(name) != variable]
         verdict = self._judge(code, cell, names=names, can_stop=can_stop)
@@ -177,11 +191,7 @@ class CodeRunner:
             bounds=self.bounds,
             taken=names,
             new=new,
-            hidden=[
-                describe_hidden_tool(variable, variables)
-                for variable in new
-                if variable.name in tools and variable.name not in self._variables
-            ],
+            hidden=[describe_hidden_tool(one, variables) for one in new if one.name in {*tools} - {*self._variables}],
             calls=cell.calls,
             note='\n'.join(filter(None, (verdict.note, note))),
         )
