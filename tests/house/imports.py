@@ -25,7 +25,7 @@ def _table() -> dict[str, frozenset[str]]:
     table = dict(_FIRST_ROOMS)
     for room in _LATER_ROOMS:
         table[room] = frozenset(table)
-    return table
+    return table | {'integrations': frozenset({'core', 'sandbox'})}  # which no room may import
 
 
 MAY_IMPORT = _table()

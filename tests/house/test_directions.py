@@ -41,6 +41,7 @@ def house(folder: Path, path: str, source: str) -> Path:
         ('sandbox/pool.py', 'import json, habilis.models', 'sandbox may not import models'),
         ('memory/facts.py', 'import habilis.sandbox', 'memory may not import sandbox'),
         ('server/app.py', 'import habilis.cli', 'server may not import cli'),
+        ('cli/main.py', 'import habilis.integrations.fastmcp', 'cli may not import integrations'),
         ('bench/report.py', 'import json', "no room named 'bench'"),
         ('assistant/session.py', 'import habilis.cli', 'assistant may not import cli'),
         ('assistant/session.py', 'import habilis.server', 'assistant may not import server'),

@@ -46,7 +46,7 @@ from habilis.agent.options import AgentSetup, AnyTool, check_types, names_of_too
 from habilis.agent.run_spec import RunSpec
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
-from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
+from habilis.core.errors import AgentError, RunBusy, RunNotFound
 from habilis.journal import fingerprint, recording_scope
 from habilis.journal.copies import new_run_id
 from habilis.journal.questions import answer_run
@@ -181,8 +181,7 @@ class Runner:
                 await recorder.open(spec, started.prompt)
         except BaseException as error:
             if recorder is not None:
-                with contextlib.suppress(JournalError):
-                    await recorder.failed(error)
+                await recorder.failed(error)
                 await recorder.close()
             await self._close_run(run_id)
             raise

@@ -47,19 +47,7 @@ def observe(
 ) -> Observation:
     """Build the observation, each part within its bounds. Variables that are `taken` are not overwritten; `new` has
     those that are new or changed, the latter `known` before; `hidden` says which tools are now behind variables."""
-    kept: dict[str, str] = {}
-    parts: list[str] = []
-    for title, name, text in (
-        ('Output', 'output', cell.stdout),
-        ('Standard error', 'errors', cell.stderr),
-        ('Value', 'value', cell.text or ''),
-    ):
-        if text.strip():
-            variable = _free_name(f'{name}_{number}', taken)
-            shown = truncate(text.rstrip('\n'), bounds, where=f'the whole is in the variable {variable}')
-            if shown.is_truncated:
-                kept[variable] = text
-            parts.append(f'{title}:\n{shown.text}')
+    parts, kept = _output(cell, number, bounds, taken)
     if cell.error is not None:
         trace = for_model(cell.error.traceback.strip()) or str(cell.error)
         parts.append(f'Error:\n{truncate(trace, bounds).text}')
@@ -84,6 +72,24 @@ def observe(
     if note:
         parts.append(note)
     return Observation(text='\n'.join(parts), kept=kept)
+
+
+def _output(cell: Cell, number: int, bounds: Bounds, taken: Container[str]) -> tuple[list[str], dict[str, str]]:
+    """What the cell has printed and its value; and those that were truncated, by the variable for the whole."""
+    parts: list[str] = []
+    kept: dict[str, str] = {}
+    for title, name, text in (
+        ('Output', 'output', cell.stdout),
+        ('Standard error', 'errors', cell.stderr),
+        ('Value', 'value', cell.text or ''),
+    ):
+        if text.strip():
+            variable = _free_name(f'{name}_{number}', taken)
+            shown = truncate(text.rstrip('\n'), bounds, where=f'the whole is in the variable {variable}')
+            if shown.is_truncated:
+                kept[variable] = text
+            parts.append(f'{title}:\n{shown.text}')
+    return parts, kept
 
 
 def _is_cached(file: FileChange) -> bool:

@@ -47,7 +47,7 @@ from habilis.core import codec
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
-from habilis.core.errors import EmptyReply, NotDurable, RunStopped
+from habilis.core.errors import EmptyReply, JournalError, NotDurable, RunStopped
 from habilis.core.integers import error_text
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
@@ -79,14 +79,8 @@ class Recorder:
         notes: Sequence[Resumed] | None = None,
         no_stop: Iterable[int] = (),
     ) -> None:
-        """A recorder.
-
-        Args:
-            scope: the scope of the journal to write to.
-            top: whether this is the run of the journal itself, not one nested in it.
-            task: the task of the run.
-            notes: earlier resumes of a run that was loaded; None for a new run.
-            no_stop: numbers of the steps that must not end the run.
+        """`top` is False for a run that is nested in the run of the journal, and `notes` are the earlier resumes of a
+        run that was loaded, None for a new one. Steps with the numbers `no_stop` must not end the run.
         """
         self._no_stop = frozenset(no_stop)
         self.scope = scope
@@ -372,13 +366,14 @@ class Recorder:
             await self.journal.end('done', value={'ended': 'answer'})
 
     async def failed(self, error: BaseException) -> None:
-        """Record that the run failed."""
-        if isinstance(error, EmptyReply):
-            await self._refuse_reply()
-        if self.top:
-            stopped = isinstance(error, RunStopped) or not isinstance(error, Exception)
-            text = '' if stopped else error_text(error)
-            await self.journal.end('stopped' if stopped else 'failed', failed=failed_paths(error), error=text)
+        """Record that the run failed, unless the store fails too: it may be the cause."""
+        with contextlib.suppress(JournalError):
+            if isinstance(error, EmptyReply):
+                await self._refuse_reply()
+            if self.top:
+                stopped = isinstance(error, RunStopped) or not isinstance(error, Exception)
+                text = '' if stopped else error_text(error)
+                await self.journal.end('stopped' if stopped else 'failed', failed=failed_paths(error), error=text)
 
     async def close(self) -> None:
         """Release the run, so that others can resume it."""

@@ -35,6 +35,9 @@ logger = logging.getLogger('habilis.agent')
 class CodeRunner:
     """Runs the cells of one run."""
 
+    leaves_stopped = False
+    """Whether a cell without an outcome in the record is not run again."""
+
     def __init__(
         self,
         sandboxes: Sandboxes,
@@ -81,9 +84,6 @@ class CodeRunner:
 
         self._told: set[str] = set()
         """Tools whose stubs the model was shown in observations."""
-
-        self.leaves_stopped = False
-        """Whether a cell without an outcome in the record is not run again."""
 
     @property
     def variables(self) -> Iterable[Variable]:
@@ -188,6 +188,20 @@ class CodeRunner:
         )
         self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
         tools = [function.name for function in functions]
+        return await self._outcome(code, cell, variables, tools, number=number, can_stop=can_stop, note=note)
+
+    async def _outcome(
+        self,
+        code: str,
+        cell: Cell,
+        variables: Mapping[str, Variable],
+        tools: Sequence[str],
+        *,
+        number: int,
+        can_stop: bool,
+        note: str,
+    ) -> CellOutcome:
+        """Judge a cell that has run, and tell the model of it."""
         names = [*variables, *tools]
         new = [variable for name, variable in variables.items() if self._variables.get(name) != variable]
         coroutines = [variable.name for variable in new if variable.type == 'coroutine']
@@ -200,11 +214,7 @@ class CodeRunner:
             taken=names,
             new=new,
             known=self._variables,
-            hidden=[
-                describe_hidden_tool(variable, variables)
-                for variable in new
-                if variable.name in tools and variable.name not in self._variables
-            ],
+            hidden=[describe_hidden_tool(one, variables) for one in new if one.name in {*tools} - {*self._variables}],
             calls=cell.calls,
             note='\n'.join(filter(None, (self._first_used(cell), verdict.note, note))),
         )

@@ -16,7 +16,7 @@ from habilis.agent.loop.finish import end_run, timed_out_step
 from habilis.agent.loop.turns import MAX_REPAIRS, Turns
 from habilis.agent.loop.variables import check_variables
 from habilis.agent.options import AnyTool, check_types
-from habilis.core.errors import AgentError, JournalError, RunStopped
+from habilis.core.errors import AgentError, RunStopped
 from habilis.journal import Paused
 from habilis.models.contract import Message
 from habilis.tools import Toolbox
@@ -217,8 +217,7 @@ class Run:
         events, recorder = self._components.events, self._components.recorder
         events.is_muted = False
         if recorder is not None:
-            with contextlib.suppress(JournalError):  # the store may be the cause
-                await recorder.failed(error)
+            await recorder.failed(error)
         events.emit(RunFailed(error=error))
         if not isinstance(error, asyncio.CancelledError):
             await events.drain()

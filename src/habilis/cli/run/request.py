@@ -189,13 +189,7 @@ class CommandRequest:
         known = cast('dict[str, Any]', recorded)
         model, workspace = overrides.get('model'), overrides.get('workspace') or known.get('workspace')
         settings = cast('dict[str, object]', known.get('settings') or {})
-        model_overrides = cast('Overrides', known.get('overrides') or {})
-        server = cast('dict[str, str]', known.get('server') or {})
-        recorded_model = known.get('model')
-        if server and recorded_model not in load_settings().models:
-            recorded_model = server['model']
-            model_overrides = model_overrides.copy()
-            model_overrides['base_url'] = server.get('base_url')
+        recorded_model, model_overrides = _recorded_model(known)
         tools = cast('dict[str, Any] | None', known.get('tools'))
         backend = cast('dict[str, Any]', known.get('backend') or {})
         is_trusted = overrides.get('trusted', True)
@@ -248,6 +242,18 @@ class CommandRequest:
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _recorded_model(known: Mapping[str, Any]) -> tuple[str | None, Overrides]:
+    """The model of a recorded run: by its name, or by its server where the settings do not have the name."""
+    overrides = cast('Overrides', known.get('overrides') or {})
+    server = cast('dict[str, str]', known.get('server') or {})
+    model = known.get('model')
+    if not server or model in load_settings().models:
+        return model, overrides
+    overrides = overrides.copy()
+    overrides['base_url'] = server.get('base_url')
+    return server['model'], overrides
 
 
 def _names(recorded: Mapping[str, object], name: str) -> list[str]:

@@ -9,12 +9,15 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import RARE, AsJson, Journal, Quiet, Yes, command_group, folder, printable
+from habilis.cli.options import RARE, AsJson, Journal, Quiet, Yes, command_group, printable
 from habilis.cli.runs.options import (
     RUN_HELP,
     App,
     ChangeAction,
     ExportFormat,
+    ForkRecord,
+    ForkStep,
+    ForkWorkspace,
     FurtherSteps,
     ModelName,
     NoResume,
@@ -263,28 +266,9 @@ def answer(
 @app.command()
 def fork(
     run: RunId,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            '--at',
-            metavar='STEP',
-            help='Number of a step as in `show`, or the path of a flow step (default: the last step).',
-        ),
-    ] = None,
-    before: Annotated[
-        int | None,
-        typer.Option('--before', metavar='N', help='Number of a record as in `events`, such as a damaged one.'),
-    ] = None,
-    workspace: Annotated[
-        str | None,
-        typer.Option(
-            '--workspace',
-            '-w',
-            metavar='DIR',
-            help='Empty folder for the files of that step, of a run with checkpoints (default: the folder of the run).',
-            callback=folder,
-        ),
-    ] = None,
+    at: ForkStep = None,
+    before: ForkRecord = None,
+    workspace: ForkWorkspace = None,
     no_resume: NoResume = False,
     program: App = None,
     as_json: AsJson = False,

@@ -32,6 +32,28 @@ App = Annotated[
     typer.Option('--app', metavar='MODULE:NAME', help='Agent, Flow or Workflow of the program that made the run.'),
 ]
 NoResume = Annotated[bool, typer.Option('--no-resume', help='Do not resume the run.')]
+ForkStep = Annotated[
+    str | None,
+    typer.Option(
+        '--at',
+        metavar='STEP',
+        help='Number of a step as in `show`, or the path of a flow step (default: the last step).',
+    ),
+]
+ForkRecord = Annotated[
+    int | None,
+    typer.Option('--before', metavar='N', help='Number of a record as in `events`, such as a damaged one.'),
+]
+ForkWorkspace = Annotated[
+    str | None,
+    typer.Option(
+        '--workspace',
+        '-w',
+        metavar='DIR',
+        help='Empty folder for the files of that step, of a run with checkpoints (default: the folder of the run).',
+        callback=folder,
+    ),
+]
 QuestionPath = Annotated[
     str | None, typer.Option('--path', metavar='PATH', help='Path of the question, if several are pending.')
 ]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from habilis.core.background_loop import run_blocking
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Cell
+from habilis.sandbox.host.functions import HostFunction
 from habilis.sandbox.session import Sandbox, SyncSandbox
 
 
@@ -97,6 +98,16 @@ class ToolConformance(Suite):
                 assert "'_double'" in cell.error.message
             local = 'def f():\n    def _double(x): return x\n    return _double(1)\nf(), "started" in globals()'
             assert sandbox.run(local).value == (1, False)
+
+    def test_a_tool_that_ends_the_cell_does_so_without_an_error_and_the_variables_stay(self) -> None:
+        got: list[object] = []
+        end = HostFunction(name='end', call=got.append, is_async=False, ends_cell=True)
+        with self.create(tools=[end]) as sandbox:
+            for code in ('n = 1\nend(n)\nn = 2', 'import asyncio\nawait asyncio.sleep(0)\nn += 1\nend(n)\nn = 0'):
+                cell = sandbox.run(code)
+                assert (cell.error, cell.stderr) == (None, '')
+            assert sandbox.run('n').value == 2
+        assert got == [1, 2]
 
     def test_a_variable_hides_a_tool_for_as_long_as_there_is_the_variable(self) -> None:
         with self.create(tools=[_double]) as sandbox:

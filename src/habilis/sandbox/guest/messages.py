@@ -14,6 +14,7 @@ class ToolDescription(TypedDict):
     parameters: NotRequired[list[str]]
     is_async: NotRequired[bool]
     is_reserved: NotRequired[bool]
+    ends_cell: NotRequired[bool]
 
 
 class Setup(TypedDict, total=False):

@@ -65,7 +65,10 @@ def make_tool(bridge: Bridge, selector: HostSelector, description: 'ToolDescript
     names = description.get('parameters') or []
 
     def call(*args: object, **kwargs: object) -> object:
-        return bridge.call(name, pack_arguments(name, names, args, kwargs))
+        result = bridge.call(name, pack_arguments(name, names, args, kwargs))
+        if description.get('ends_cell'):
+            raise SystemExit
+        return result
 
     def call_later(*args: object, **kwargs: object) -> object:
         coroutine = selector.call(name, pack_arguments(name, names, args, kwargs))

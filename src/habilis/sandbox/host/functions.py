@@ -32,6 +32,9 @@ class HostFunction:
     is_reserved: bool = False
     """Whether no variable may have its name."""
 
+    ends_cell: bool = False
+    """Whether the cell ends, without an error, when the function has returned; for a plain function."""
+
     def describe(self) -> dict[str, Json]:
         """The description for the guest."""
         return {
@@ -41,6 +44,7 @@ class HostFunction:
             'signature': self.signature,
             'doc': self.doc,
             'is_reserved': self.is_reserved,
+            'ends_cell': self.ends_cell,
         }
 
 
