@@ -17,7 +17,7 @@ from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.integers import error_text
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.sandbox import Sandbox
-from habilis.sandbox.contract import CallDecision, Side, ToolCall
+from habilis.sandbox.contract import CallDecision, Display, Side, ToolCall
 from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
 from habilis.tools.context import Context, takes_context
@@ -134,6 +134,7 @@ class Calls:
         self._records: deque[ToolCall] = deque(maxlen=MAX_RECORDS)
         self._question: str | None = None
         self._memory: dict[object, object] = {}
+        self._displays: list[Display] = []
         self._permit: Permit | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
 
@@ -175,6 +176,10 @@ class Calls:
         """The question of the first `NeedsAnswer` since the last time."""
         question, self._question = self._question, None
         return question
+
+    def take_displays(self) -> list[Display]:
+        """What the tools have displayed since the last time."""
+        return [self._displays.pop(0) for _ in range(len(self._displays))]
 
     def emit(self, event: ToolEvent) -> None:
         """Emit an event on the event loop, from any thread."""
@@ -242,7 +247,7 @@ class Calls:
             close_channel(token)
 
     def _channel(self, emit: Callable[[MakeEvent], None]) -> ToolChannel:
-        return ToolChannel(emit=emit, memory=self._memory, sandbox=self._sandbox)
+        return ToolChannel(emit=emit, memory=self._memory, displays=self._displays, sandbox=self._sandbox)
 
     def _next_id(self) -> int:
         with self._counting:
@@ -288,12 +293,12 @@ class Calls:
                 return await self._refuse(call, denied)
             decision = 'allowed' if bound is before else 'changed'
         if tool.options.needs_approval:
-            asks.append(Ask())
+            asks.append(Ask(tool.options.approval_question))
         call.decision = decision
         if asks:
             request = await self._request(call, asks, bound)
             call.decision = 'refused'
-            await self._approvals.require(request)
+            await self._approvals.require(request, anew=bool(tool.options.approval_question))
             call.decision, call.shown = 'approved', request.diff
         return bound
 

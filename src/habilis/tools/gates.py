@@ -141,23 +141,25 @@ class Approvals:
         """Use a new lock, for a new event loop."""
         self._turn = asyncio.Lock()
 
-    async def require(self, request: ApprovalRequest) -> None:
-        """Return if a person approves, or has before. Raises `ToolDenied` otherwise."""
-        if self.grants.take(request):  # recorded too, so that a replay does not depend on the order of answers
+    async def require(self, request: ApprovalRequest, *, anew: bool = False) -> None:
+        """Return if a person approves, or has before, unless asked `anew`. Raises `ToolDenied` otherwise."""
+        if not anew and self.grants.take(
+            request
+        ):  # recorded too, so that a replay does not depend on the order of answers
             answer = await self._answer(request, _granted)
         else:
-            answer = await self._ask_in_turn(request)
+            answer = await self._ask_in_turn(request, anew=anew)
         if not answer.approved:
             why = f': {answer.reason}' if answer.reason else ''
             raise ToolDenied(_denied(request, f'the user said no{why}'))
 
-    async def _ask_in_turn(self, request: ApprovalRequest) -> Approval:
+    async def _ask_in_turn(self, request: ApprovalRequest, *, anew: bool) -> Approval:
         if self._approve is None and self._journal is None:
             raise ToolDenied(_denied(request, 'it needs approval, and there is no one to ask'))
         # A person at a terminal is asked one question at a time; those who answer later see all questions.
         async with contextlib.nullcontext() if self._approve is None else self._turn:
             check_open()  # it may have waited for its turn
-            if self.grants.take(request):  # the answer before was about this call, too
+            if not anew and self.grants.take(request):  # the answer before was about this call, too
                 return await self._answer(request, _granted)
             self._emit(ApprovalAsked(request=request))
             try:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Generator, Iterable, Mapping, S
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.similar_names import similar_names
 from habilis.sandbox import Sandbox
-from habilis.sandbox.contract import Side, ToolCall
+from habilis.sandbox.contract import Display, Side, ToolCall
 from habilis.sandbox.host.functions import HostFunction
 from habilis.tools.calls import Calls, PreparedCall, validate_now
 from habilis.tools.context import Context
@@ -106,6 +106,22 @@ class Toolbox:
             if tool.options.side != 'model' and tool.name not in self._functions:
                 self._functions[tool.name] = self._host_calls.function(tool)
         return list(self._functions.values())
+
+    def update(self) -> None:
+        """Replace toolsets that have changed by themselves, such as those of a server. No other tool is replaced."""
+        for name, before in list(self._toolsets.items()):
+            if (now := before.newest()) is before:
+                continue
+            for tool in before.tools:
+                self._tools.pop(tool.name, None)
+                self._functions.pop(tool.name, None)
+            gone = {tool.name for tool in before.tools}
+            new = {tool.name: tool for tool in now.tools if tool.name not in self._tools}
+            if gone & self._enabled or not gone:
+                self._enabled.update(new)
+            self._enabled.difference_update(gone - new.keys())
+            self._tools |= new
+            self._toolsets[name] = now
 
     def add_called(self, names: Iterable[str]) -> None:
         """Add the tools that code calls by these names, if they can be looked up. No other tool is replaced."""
@@ -213,6 +229,10 @@ class Toolbox:
     def take_question(self) -> str | None:
         """The first question of a tool (`NeedsAnswer`) since the last time, even if the code caught the error."""
         return self._calls.take_question()
+
+    def take_displays(self) -> list[Display]:
+        """What the tools have displayed since the last time."""
+        return self._calls.take_displays()
 
     # Calls ------------------------------------------------------------------------------------------------------------
 

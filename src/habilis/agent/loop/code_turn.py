@@ -164,7 +164,9 @@ class CodeRunner:
                 await asyncio.wait((running,))
         is_answer = bool(cell.calls) and cell.calls[-1].tool == NAME
         variables = await self._describe_variables()
-        cell = replace(cell, calls=tuple(self._toolbox.take_records()))  # by now with those stopped with the cell
+        displays = (*cell.displays, *self._toolbox.take_displays())
+        calls = tuple(self._toolbox.take_records())  # by now with those stopped with the cell
+        cell = replace(cell, calls=calls, displays=displays)
         self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
         tools = [function.name for function in functions]
         names = [*variables, *tools]

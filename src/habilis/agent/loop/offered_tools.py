@@ -34,6 +34,7 @@ class OfferedTools:
 
     def update(self, *, announce: bool) -> str:
         """Describe the tools that are enabled now. Returns what has changed, if the model is to be told."""
+        self._toolbox.update()
         before, now = self._names, self._enabled()
         if now == before:
             return ''
