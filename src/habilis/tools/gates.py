@@ -143,9 +143,8 @@ class Approvals:
 
     async def require(self, request: ApprovalRequest, *, anew: bool = False) -> None:
         """Return if a person approves, or has before, unless asked `anew`. Raises `ToolDenied` otherwise."""
-        if not anew and self.grants.take(
-            request
-        ):  # recorded too, so that a replay does not depend on the order of answers
+        is_granted = not anew and self.grants.take(request)
+        if is_granted:  # recorded too, so that a replay does not depend on the order of answers
             answer = await self._answer(request, _granted)
         else:
             answer = await self._ask_in_turn(request, anew=anew)

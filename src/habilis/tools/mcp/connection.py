@@ -96,9 +96,7 @@ class Connection:
 
     async def _open(self) -> 'Client':
         if self._losses >= MAX_LOSSES:
-            msg = (
-                f'the MCP server {self._name} failed {MAX_LOSSES} times and is not started again: {self._trouble.text}'
-            )
+            msg = f'the MCP server {self._name} failed {MAX_LOSSES} times and is left alone: {self._trouble.text}'
             raise ToolServerError(msg)
         self._trouble, self._closing = Trouble(), asyncio.Event()
         loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
 """JSON schemas as Python type hints, from which the stubs and the validation of tools follow.
 
-A hint may be looser than its schema, never stricter: what the schema allows passes and arrives unchanged, and the server
-checks the rest. A schema whose type cannot be told is refused (`SchemaRefused`), not guessed.
+A hint may be looser than its schema, never stricter: what the schema allows passes and arrives unchanged, and the
+server checks the rest. A schema whose type cannot be told is refused (`SchemaRefused`), not guessed.
 """
 
 import json
@@ -248,7 +248,7 @@ def _union(hints: Iterable[object]) -> object:
         raise SchemaRefused(msg)
     if any(hint is Any for hint in found):
         return Any
-    return cast('object', Union[tuple(found)])  # pyright: ignore[reportInvalidTypeForm]
+    return cast('object', Union[tuple(found)])  # noqa: UP007
 
 
 def _note(schema: Schema) -> str:
@@ -266,13 +266,7 @@ def _class_name(name: str) -> str:
 
 
 def _schema(value: object) -> Schema:
-    return (
-        {str(key): inner for key, inner in value.items()}
-        if is_mapping(value)
-        else {'not': {}}
-        if value is False
-        else {}
-    )
+    return {str(key): inner for key, inner in value.items()} if is_mapping(value) else {}
 
 
 def _mapping(schema: Schema, key: str) -> dict[str, object]:
