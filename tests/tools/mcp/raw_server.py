@@ -60,8 +60,7 @@ def act(does: str, request: dict[str, object], params: dict[str, object]) -> dic
         notify('progress', {'progressToken': meta.get('progressToken'), 'progress': 1, 'total': 2, 'message': 'on it'})
         return text('done')
     if does.startswith('become '):
-        global offered
-        offered = json.loads(does.removeprefix('become '))
+        offered[:] = json.loads(does.removeprefix('become '))
         notify('tools/list_changed', {})
         return text('changed')
     if does.startswith('ask '):

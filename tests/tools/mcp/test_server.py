@@ -234,7 +234,7 @@ async def test_servers_are_read_from_the_file_that_people_have(tmp_path: Path, m
 def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, content: str, problem: str) -> None:
     path = tmp_path / 'servers.json'
     path.write_text(content)
-    with pytest.raises(SettingsError, match='servers.json') as error:
+    with pytest.raises(SettingsError, match=r'servers\.json') as error:
         servers_from(str(path))
     assert problem in str(error.value)
 
