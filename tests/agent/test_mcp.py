@@ -114,7 +114,7 @@ async def test_a_killed_run_is_resumed_without_a_call_twice(tmp_path: Path) -> N
     path = write_tools(tmp_path, tool('echo', schema=CITY), tool('hang', 'hang'))
     code = block("found = [echo(city) for city in ('Rome', 'Oslo')]\nhang()\nfinal_answer(found)")
     arguments = [json.dumps(command(path)), str(tmp_path / 'runs.db'), code]
-    process = subprocess.Popen([sys.executable, '-c', PROGRAM, *arguments], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, '-c', PROGRAM, *arguments], cwd=ROOT)  # noqa: ASYNC220
     await until(lambda: len(lines(tmp_path, 'calls')) == 3 or process.poll() is not None)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -15,6 +15,7 @@ COMMANDS = {
     'run': ('habilis.cli.run.command', 'Run a task: the model writes Python, the sandbox executes it.'),
     'runs': ('habilis.cli.runs.command', 'List, inspect, resume, fork and export recorded runs.'),
     'tools': ('habilis.cli.tools.command', 'List, search, build, test, run, change and share the tools of a library.'),
+    'mcp': ('habilis.cli.mcp.command', 'List, try and check MCP servers, whose tools the code may call.'),
     'memory': ('habilis.cli.memory.command', 'List, search, add, forget, export and import what is remembered.'),
     'tasks': ('habilis.cli.tasks.command', 'List, add, change and delete tasks.'),
     'sessions': ('habilis.cli.sessions.command', 'List, show and delete conversations.'),

@@ -17,6 +17,7 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
 from habilis.agent.policies import load_policy
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
+from habilis.cli.mcp.servers import servers_of, with_project_servers
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.pictures import picture_folder
 from habilis.cli.program import AnyTool, load_tools
@@ -50,10 +51,13 @@ def execute(request: CommandRequest, *, agent: Agent | None = None) -> int:
         status.start(STARTING)
     if not settings.status:
         status.stop()
+    user = TerminalUser()
+    request = with_project_servers(request, user.confirm if user.is_present else None)
     execution = Execution(request, settings, agent)
     try:
+        execution.tools += servers_of(request, user.answer if user.is_present else None)
         if request.tools is not None:
-            execution.tools = load_tools(request.tools.names, folder=request.tools.folder)
+            execution.tools += load_tools(request.tools.names, folder=request.tools.folder)
         return run_interruptible(execution.run, last_words=execution.interrupt_message)
     except StoreUnavailable as error:
         execution.view.end_line()

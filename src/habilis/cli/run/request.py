@@ -99,6 +99,9 @@ class CommandRequest:
     """Whether the code may start subagents."""
 
     tools: ToolNames | None = None
+    mcp: Sequence[str] = ()
+    """MCP servers: command lines, URLs, and JSON files."""
+
     library: str | None = None
     """Folder of the tool library; `default` for that of the settings."""
 
@@ -151,6 +154,7 @@ class CommandRequest:
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
                 'output_type': self.output_type,
                 **_given({'tools': None if self.tools is None else asdict(self.tools), 'library': self.library_folder}),
+                **({'mcp': [_absolute_file(text) for text in self.mcp]} if self.mcp else {}),
                 **({'checkpoints': True} if self.checkpoints else {}),
                 **({'delegate': True} if self.delegate else {}),
                 **({'backend': self.backend.given} if self.backend.given else {}),
@@ -193,7 +197,7 @@ class CommandRequest:
         if not is_trusted:
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
-            if tools is not None or known.get('network') or known.get('library'):
+            if tools is not None or any(known.get(name) for name in ('network', 'library', 'mcp')):
                 raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
@@ -209,6 +213,7 @@ class CommandRequest:
             checkpoints=known.get('checkpoints') is True and is_trusted,
             delegate=known.get('delegate') is True,
             tools=None if tools is None else ToolNames(**tools),
+            mcp=_names(known, 'mcp'),
             library=known.get('library'),
             packages=_names(known, 'packages'),
             network=_names(known, 'network'),
@@ -241,6 +246,10 @@ def _given(values: Mapping[str, object]) -> dict[str, object]:
 
 def _names(recorded: Mapping[str, object], name: str) -> list[str]:
     return [str(value) for value in cast('list[object]', recorded.get(name) or [])]
+
+
+def _absolute_file(text: str) -> str:
+    return os.path.abspath(text) if text.endswith('.json') and os.path.isfile(text) else text
 
 
 def _absolute(model: str) -> str:
