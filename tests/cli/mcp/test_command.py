@@ -7,18 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.cli.chat import code, script
-from tests.cli.process import Terminal, habilis
+from tests.cli.process import habilis, on_terminal
 from tests.place import Place
 from tests.tools.mcp.raw import command, lines, tool, write_tools
 
 CITY = {'type': 'object', 'properties': {'city': {'type': 'string'}}, 'required': ['city']}
+LOOP = {'type': 'object', 'properties': {'self': {'$ref': '#'}}}
 ECHO = tool('echo', schema=CITY, description='Says the city.')
 
 
 @pytest.fixture
 def server(place: Place) -> str:
     """A command line."""
-    return shlex.join(command(write_tools(place.folder, ECHO, tool('odd', schema={'$ref': '#'}))))
+    return shlex.join(command(write_tools(place.folder, ECHO, tool('odd', schema=LOOP))))
 
 
 def project(folder: Path, server: str) -> Path:
@@ -86,11 +87,11 @@ def test_servers_of_a_shared_folder_are_used_once_the_user_agrees(place: Place, 
     unasked = habilis('run', 'go', '-w', '.', '-m', model, '--max-steps', '1')
     assert f'{path} is not used: it starts programs. Use it with --mcp' in unasked.stderr
     assert not lines(place.folder, 'starts')
-    terminal = Terminal('run', 'go', '-w', '.', '-m', model)
-    assert 'notes: ' in terminal.wait_for('Use them? [y/N]')
-    terminal.type('y\n')
-    terminal.wait_for('{"city": "Rome"}')
-    terminal.read_all()
+    with on_terminal('run', 'go', '-w', '.', '-m', model) as terminal:
+        assert 'notes: ' in terminal.wait_for('Use them? [y/N]')
+        terminal.type('y\n')
+        terminal.wait_for('{"city": "Rome"}')
+        terminal.read_all()
     assert habilis('run', 'go', '-w', '.', '-m', model, '-q').stdout == '{"city": "Rome"}\n'
     path.write_text(path.read_text() + '\n')
     assert 'is not used' in habilis('run', 'go', '-w', '.', '-m', model, '--max-steps', '1').stderr
