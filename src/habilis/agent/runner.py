@@ -17,6 +17,7 @@ from habilis.agent.agent_tools import (
     check_sandbox,
     each_tool,
     name_of_deps,
+    open_tools,
     resolve_tools,
     tools_and_helpers,
 )
@@ -70,9 +71,7 @@ class Runner:
         self._library = None if setup.library is None else open_library(setup.library, setup.settings.library)
         self._delegation = Delegation(lambda setup: Runner(setup, setup)) if setup.helpers else None
         self._chats: WeakSet[Chat] = WeakSet()
-        self._opened: set[Toolset] = set()
-        """Toolsets that are closed with the agent."""
-
+        self._opened: set[Toolset] = set()  # closed with the agent
         self._is_closed = self._is_asked = False
 
     @property
@@ -236,14 +235,7 @@ class Runner:
         tools = resolve_tools((*self.setup.tools, *spec.tools))
         check_deps(self.setup, (*tools, *tools_and_helpers(self.setup)), spec.deps)
         check_sandbox(self.setup, tools)
-        given = [one for one in tools if isinstance(one, Toolset)]
-        taken = {tool.name for tool in each_tool(tools)}
-        ready: dict[Toolset, Toolset] = {}
-        for one in given:
-            ready[one] = await one.opened(taken - {tool.name for tool in one.tools})
-            taken |= {tool.name for tool in ready[one].tools}
-            self._opened |= {one} if ready[one] is not one else set()
-        return tuple(ready[one] if isinstance(one, Toolset) else one for one in tools)
+        return await open_tools(tools, self._opened)
 
     def _find_tools(self, spec: RunSpec, tools: Sequence[AnyTool]) -> tuple[str, ...]:
         """The names of the tools of the library that fit the task."""
@@ -424,8 +416,7 @@ class Runner:
             await chat.close()
         for runner in self._delegation.runners.values() if self._delegation is not None else ():
             await runner.close()
-        for toolset in self._opened:
-            await toolset.close()
+        await asyncio.gather(*(toolset.close() for toolset in self._opened))
         await self._runs.close()
         for model, choice in ((self._model, self.setup.model), (self._larger, self.setup.escalate)):
             if model is not None and model is not choice:

@@ -55,6 +55,7 @@ class CallableTool(Protocol):
     description: str
     is_async: bool
     uses_guest: bool
+    approval_question: str
 
     @property
     def can_run_here(self) -> bool: ...
@@ -293,12 +294,12 @@ class Calls:
                 return await self._refuse(call, denied)
             decision = 'allowed' if bound is before else 'changed'
         if tool.options.needs_approval:
-            asks.append(Ask(tool.options.approval_question))
+            asks.append(Ask(tool.approval_question))
         call.decision = decision
         if asks:
             request = await self._request(call, asks, bound)
             call.decision = 'refused'
-            await self._approvals.require(request, anew=bool(tool.options.approval_question))
+            await self._approvals.require(request, anew=bool(tool.approval_question))
             call.decision, call.shown = 'approved', request.diff
         return bound
 

@@ -45,9 +45,6 @@ class ToolOptions:
     needs_approval: bool = False
     """A person must approve each call."""
 
-    approval_question: str = ''
-    """Asked instead of the usual question, even if the person has approved such calls before."""
-
     side: Side = 'code'
     on_error: OnError = 'raise'
     as_sync: bool = False

@@ -23,7 +23,9 @@ async def serve(tmp_path: Path) -> AsyncGenerator[Serve]:
     """A toolbox with the tools of a raw server, or of another one."""
     servers: list[McpServer] = []
 
-    async def open_box(*tools: Any, server: McpServer | None = None, box: Any = None, **options: Any) -> Toolbox:
+    async def open_box(
+        *tools: Any, server: McpServer | None = None, box: dict[str, Any] | None = None, **options: Any
+    ) -> Toolbox:
         servers.append(server or raw_server(tmp_path, *tools, **options))
         return Toolbox([await servers[-1].opened()], **(box or {}))
 

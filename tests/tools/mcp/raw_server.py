@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 
 def send(message: dict[str, object]) -> None:
@@ -24,9 +25,9 @@ def notify(method: str, params: dict[str, object]) -> None:
     send({'method': f'notifications/{method}', 'params': params})
 
 
-def act(does: str, request: dict[str, object], params: dict[str, object]) -> dict[str, object] | None:
+def act(does: str, params: dict[str, Any]) -> dict[str, object] | None:
     """The result of a call; None if there is none."""
-    arguments = params.get('arguments') or {}
+    arguments: dict[str, Any] = params.get('arguments') or {}
     if does == 'echo':
         return text(json.dumps(arguments, sort_keys=True))
     if does.startswith('return '):
@@ -55,8 +56,7 @@ def act(does: str, request: dict[str, object], params: dict[str, object]) -> dic
         return None
     if does == 'report':
         notify('message', {'level': 'warning', 'data': 'half way'})
-        meta = params.get('_meta') or {}
-        assert isinstance(meta, dict)
+        meta: dict[str, Any] = params.get('_meta') or {}
         notify('progress', {'progressToken': meta.get('progressToken'), 'progress': 1, 'total': 2, 'message': 'on it'})
         return text('done')
     if does.startswith('become '):
@@ -70,14 +70,15 @@ def act(does: str, request: dict[str, object], params: dict[str, object]) -> dic
 
 
 path = Path(sys.argv[1])
-offered: list[dict[str, object]] = json.loads(path.read_text())
+offered: list[dict[str, Any]] = json.loads(path.read_text())
 with open(f'{path}.starts', 'a') as starts:
     starts.write('started\n')
 if os.environ.get('RAW_SERVER') == 'refuse':
     sys.exit('I do not start today')
 for line in sys.stdin:
     request = json.loads(line)
-    method, params = request.get('method'), request.get('params') or {}
+    method: str | None = request.get('method')
+    params: dict[str, Any] = request.get('params') or {}
     answer: dict[str, object] | None = {}
     if method == 'server/discover':
         send({'id': request['id'], 'error': {'code': -32601, 'message': 'no such method'}})
@@ -94,7 +95,7 @@ for line in sys.stdin:
         with open(f'{path}.calls', 'a') as calls:
             calls.write(f'{params["name"]} {json.dumps(params.get("arguments"))}\n')
         [does] = [one['does'] for one in offered if one['tool']['name'] == params['name']]
-        answer = act(str(does), request, params)
+        answer = act(str(does), params)
     elif 'id' not in request:
         continue
     if answer is not None:

@@ -51,7 +51,8 @@ def _object(fields: dict[str, Pair], required: set[str], is_closed: bool, title:
         'required': sorted(required & fields.keys()),
         **({'additionalProperties': False} if is_closed else {}),
     }
-    more = st.just({}) if is_closed or not fields else st.dictionaries(st.just('more'), st.integers(), max_size=1)
+    none: st.SearchStrategy[dict[str, int]] = st.just({})
+    more = none if is_closed or not fields else st.dictionaries(st.just('more'), st.integers(), max_size=1)
     known = st.fixed_dictionaries(
         {key: values for key, (_, values) in fields.items() if key in required},
         optional={key: values for key, (_, values) in fields.items() if key not in required},
@@ -108,23 +109,23 @@ def _text(schema: dict[str, Any]) -> str:
     return TypeNames().text(SchemaTypes(schema).hint(schema))
 
 
-@each_case(
-    'schema, hint',
-    [
-        ({'type': 'number'}, 'int | float'),
-        ({'enum': ['a', 1, None]}, "Literal['a', 1, None]"),
-        ({'const': 'x'}, "Literal['x']"),
-        ({'type': ['string', 'null']}, 'str | None'),
-        ({'type': 'string', 'nullable': True}, 'str | None'),
-        ({'anyOf': [{'type': 'integer'}, {'type': 'null'}]}, 'int | None'),
-        ({'allOf': [{'type': 'integer'}, {'minimum': 3}]}, 'int'),
-        ({'type': 'array', 'prefixItems': [{'type': 'string'}], 'items': {'type': 'integer'}}, 'list[str | int]'),
-        ({'type': 'object', 'additionalProperties': {'type': 'integer'}}, 'dict[str, int]'),
-        ({'type': 'object'}, 'dict[str, Any]'),
-        ({}, 'Any'),
-        ({'enum': [0.5, {}]}, 'float | dict'),
-    ],
-)
+HINTS: list[tuple[dict[str, Any], str]] = [
+    ({'type': 'number'}, 'int | float'),
+    ({'enum': ['a', 1, None]}, "Literal['a', 1, None]"),
+    ({'const': 'x'}, "Literal['x']"),
+    ({'type': ['string', 'null']}, 'str | None'),
+    ({'type': 'string', 'nullable': True}, 'str | None'),
+    ({'anyOf': [{'type': 'integer'}, {'type': 'null'}]}, 'int | None'),
+    ({'allOf': [{'type': 'integer'}, {'minimum': 3}]}, 'int'),
+    ({'type': 'array', 'prefixItems': [{'type': 'string'}], 'items': {'type': 'integer'}}, 'list[str | int]'),
+    ({'type': 'object', 'additionalProperties': {'type': 'integer'}}, 'dict[str, int]'),
+    ({'type': 'object'}, 'dict[str, Any]'),
+    ({}, 'Any'),
+    ({'enum': [0.5, {}]}, 'float | dict'),
+]
+
+
+@each_case('schema, hint', HINTS)
 def test_hints_say_what_a_schema_says(schema: dict[str, Any], hint: str) -> None:
     assert _text(schema) == hint
 

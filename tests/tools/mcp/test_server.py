@@ -216,7 +216,7 @@ async def test_servers_are_read_from_the_file_that_people_have(tmp_path: Path, m
     one, two = read_servers(path)
     assert (one.name, two.name, two.address) == ('one', 'two', 'https://example.com/Rome')
     box = Toolbox([await one.opened()])
-    assert {'TOWN', 'LAND'} <= set(json.loads(await box.call('environment')))
+    assert {'TOWN', 'LAND'} <= set(json.loads(str(await box.call('environment'))))
     await one.close()
     assert lines(tmp_path, 'starts') == ['started']
 

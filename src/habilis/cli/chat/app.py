@@ -24,10 +24,10 @@ from habilis.cli.chat.picker import pick_chat
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.chat.sharing import choose_share, with_share
 from habilis.cli.main import describe_error
-from habilis.cli.mcp.servers import agreement_question, is_agreed, project_file, remember_agreement, servers_of
 from habilis.cli.memory.embedders import choose_embedder
 from habilis.cli.printing import Page
 from habilis.cli.program import load_tools
+from habilis.cli.run.mcp_servers import agreement_question, is_agreed, project_file, remember_agreement, servers_of
 from habilis.cli.run.report import limit_message, pending_lines, runs_command
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.settings import read_settings

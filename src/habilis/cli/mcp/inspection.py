@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import os
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -9,17 +11,16 @@ import typer
 
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.interrupt import run_interruptible
-from habilis.cli.mcp.servers import configured, find_server
 from habilis.cli.printing import print_json, print_table
 from habilis.cli.run.report import print_answer
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.cli.tools.arguments import parse_arguments
 from habilis.core.codec import pack
-from habilis.core.errors import HabilisError, ToolArgumentsError
+from habilis.core.errors import HabilisError, SettingsError, ToolArgumentsError
 from habilis.core.similar_names import similar_names
 from habilis.tools import Toolbox
-from habilis.tools.mcp.config import PROJECT_FILE
+from habilis.tools.mcp.config import PROJECT_FILE, read_servers, servers_from
 from habilis.tools.mcp.remote_tools import RemoteTools
 from habilis.tools.mcp.server import McpServer
 
@@ -126,3 +127,24 @@ def _with(server: McpServer, work: Callable[[McpServer, RemoteTools], Awaitable[
 def _say_refused(tools: RemoteTools) -> None:
     for name, reason in tools.refused.items():
         say(f'{name} cannot be used: {reason}')
+
+
+def find_server(text: str, config: str | None) -> McpServer:
+    """The server of this name in the file; else one by its address or command line."""
+    known = {server.name: server for server in configured(config)}
+    if text in known:
+        return known[text]
+    if len(text.split()) == 1 and not text.startswith('http') and (near := similar_names(text, known, n=1)):
+        msg = f'there is no server {text!r}; did you mean {near[0]}?'
+        raise SettingsError(msg)
+    [first, *others] = servers_from(text)
+    if others:
+        msg = f'{text} has several servers: name one of them with --config {shlex.quote(text)}'
+        raise SettingsError(msg)
+    return first
+
+
+def configured(config: str | None) -> list[McpServer]:
+    """The servers of a file, by default that of this folder; none if there is none."""
+    path = config or PROJECT_FILE
+    return read_servers(path) if config or os.path.isfile(path) else []

@@ -17,12 +17,12 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
 from habilis.agent.policies import load_policy
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
-from habilis.cli.mcp.servers import servers_of, with_project_servers
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.pictures import picture_folder
 from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
 from habilis.cli.run.agent_options import choose_sandbox, make_agent, project_instructions
+from habilis.cli.run.mcp_servers import servers_of, with_project_servers
 from habilis.cli.run.request import OUTPUT_TYPES, CommandRequest
 from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunDisplay

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from habilis.core.errors import SettingsError
 from habilis.core.narrowing import is_list, is_mapping
-from habilis.tools.mcp.server import McpServer
+from habilis.tools.mcp.server import TIMEOUT, McpServer
 
 PROJECT_FILE = '.mcp.json'
 MAX_FILE = 1_000_000
@@ -55,6 +55,7 @@ def _server(where: str, name: str, entry: object) -> McpServer:
         raise SettingsError(msg)
     only = entry.get('only')
     timeout = entry.get('timeout')
+    seconds = float(timeout) if isinstance(timeout, int | float) and timeout > 0 else TIMEOUT
     return McpServer(
         [command, *_texts(where, entry.get('args'))] if command else None,
         url=url or None,
@@ -64,7 +65,7 @@ def _server(where: str, name: str, entry: object) -> McpServer:
         headers=_named(where, entry.get('headers')),
         transport='sse' if entry.get('type') == 'sse' else 'http',
         only=None if only is None else _texts(where, only),
-        **({'timeout': float(timeout)} if isinstance(timeout, int | float) and timeout > 0 else {}),
+        timeout=seconds,
     )
 
 
@@ -77,11 +78,11 @@ def _text(where: str, value: object) -> str:
         raise SettingsError(msg)
 
     def look_up(found: re.Match[str]) -> str:
-        value = os.environ.get(found[1], found[2])
-        if value is None:
+        value = os.environ.get(found[1])
+        if value is None and found.lastindex == 1:
             msg = f'{where}: the environment variable {found[1]} is not set'
             raise SettingsError(msg)
-        return value
+        return found[2] if value is None else value
 
     return _VARIABLE.sub(look_up, value)
 

@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import contextvars
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from habilis.core.errors import ToolCallError, ToolServerError, ToolTimeout
 from habilis.tools.logs import LOGGER, ToolChannel, current_channel
@@ -48,7 +48,7 @@ async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
 
 
-class Connection:
+class ServerConnection:
     """Keeps the client of the SDK in a task of its own, because it must be closed by the task that opened it."""
 
     def __init__(
@@ -233,6 +233,6 @@ def is_tool_change(message: 'IncomingMessage') -> bool:
 
 def _first_words(error: BaseException) -> str:
     """The innermost error of a group, in one line."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
+    while isinstance(error, BaseExceptionGroup):
+        error = next(iter(cast('Sequence[BaseException]', error.exceptions)))
     return clean_line(str(error) or type(error).__name__, 300)

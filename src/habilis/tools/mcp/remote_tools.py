@@ -3,18 +3,18 @@
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from habilis.core.errors import ToolDefinitionError
 from habilis.core.similar_names import similar_names
 from habilis.tools.contract import ToolOptions
 from habilis.tools.events import NoticeEvent
 from habilis.tools.logs import emit
-from habilis.tools.mcp.connection import ActiveCall, Connection
+from habilis.tools.mcp.connection import ActiveCall, ServerConnection
 from habilis.tools.mcp.descriptions import clean, clean_line, fingerprint
 from habilis.tools.mcp.known_tools import KnownTools, State
 from habilis.tools.mcp.results import text_of_prompt, text_of_resource, value_of
-from habilis.tools.mcp.schemas import SchemaRefused, SchemaTypes, identifier
+from habilis.tools.mcp.schemas import SchemaRefused, SchemaTypes, identifier, optional
 from habilis.tools.tool import AnyTool
 from habilis.tools.tool_names import check_name
 from habilis.tools.toolset import Toolset
@@ -44,6 +44,9 @@ class RemoteTool:
 
     options: ToolOptions
     is_structured: bool
+    unwraps: bool
+    """Whether the server wraps a result that is no object as `{'result': …}`, as SDKs do."""
+
     said: str
     """Fingerprint of what the server says of it."""
 
@@ -132,7 +135,7 @@ def read_tool(tool: 'mcp_types.Tool', classes: dict[object, object]) -> RemoteTo
             nullable.add(name)
         if key not in required:
             default = schema.get('default')
-            hint = hint if default is not None or name in nullable else hint | None  # pyright: ignore[reportOperatorIssue]
+            hint = hint if default is not None or name in nullable else optional(hint)
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=hint))
     if takes_more:
@@ -146,6 +149,7 @@ def read_tool(tool: 'mcp_types.Tool', classes: dict[object, object]) -> RemoteTo
         nullable=frozenset(nullable),
         options=_options(tool),
         is_structured=tool.output_schema is not None,
+        unwraps=_is_wrapped(tool.output_schema),
         said=fingerprint(tool.name, tool.description, tool.input_schema, tool.output_schema),
     )
 
@@ -155,9 +159,16 @@ def _result_hint(tool: 'mcp_types.Tool', classes: dict[object, object]) -> objec
     if tool.output_schema is None:
         return str
     try:
-        return SchemaTypes(tool.output_schema, classes).hint(tool.output_schema, f'{tool.name}_result')
+        whole = tool.output_schema
+        shown = whole['properties']['result'] if _is_wrapped(whole) else whole
+        return SchemaTypes(whole, classes).hint(shown, f'{tool.name}_result')
     except SchemaRefused:
         return Any
+
+
+def _is_wrapped(schema: 'dict[str, Any] | None') -> bool:
+    properties = (schema or {}).get('properties')
+    return isinstance(properties, dict) and [*cast('dict[str, Any]', properties)] == ['result']
 
 
 def _options(tool: 'mcp_types.Tool') -> ToolOptions:
@@ -176,10 +187,11 @@ class ServesTools(Protocol):
     """A server, as its tools need it."""
 
     name: str
-    address: str
     enabled: bool
-    connection: Connection
+    connection: ServerConnection
 
+    @property
+    def address(self) -> str: ...
     @property
     def listing(self) -> Listing: ...
 
@@ -214,22 +226,20 @@ class RemoteTools(Toolset):
                     said = f'first use of {name} of the MCP server {server}: {remote.description or "no description"}'
                     emit(lambda call: NoticeEvent(call=call, message=said))
                 self._known.remember(remote.remote, remote.said)
-                state, made.options = 'same', remote.options
+                state, made.options, made.approval_question = 'same', remote.options, ''
             result = await connection.request(_calling(remote.remote, remote.arguments(args, kwargs)))
-            return value_of(result, is_structured=remote.is_structured)
+            return value_of(result, is_structured=remote.is_structured, unwraps=remote.unwraps)
 
         call.__signature__ = remote.signature  # pyright: ignore[reportFunctionMemberAccess]
         hints = {key: parameter.annotation for key, parameter in remote.signature.parameters.items()}
         call.__annotations__ = {**hints, 'return': remote.signature.return_annotation}
-        options = remote.options
+        options, asked = remote.options, ''
         if state == 'changed':
             question = f'{name} of the MCP server {server} is no longer what it was when you used it:'
-            options = replace(
-                options,
-                needs_approval=True,
-                approval_question=f'{question}\n{remote.description}\nMay it be called?',
-            )
+            options = replace(options, needs_approval=True)
+            asked = f'{question}\n{remote.description}\nMay it be called?'
         made = AnyTool(call, name=name, options=options)
+        made.approval_question = asked
         made.description = remote.description
         return made
 
@@ -285,9 +295,9 @@ def _reader(function: Callable[..., object], name: str, description: str) -> Any
 
 def _calling(tool: str, arguments: dict[str, Any]) -> 'Callable[[Client, ActiveCall], Any]':
     async def send(client: 'Client', call: ActiveCall) -> 'mcp_types.CallToolResult':
-        async def report(done: float, total: float | None, message: str | None) -> None:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
             if call.channel is not None:
-                call.channel.report(done, total, clean_line(message))
+                call.channel.report(progress, total, clean_line(message))
 
         return await client.call_tool(tool, arguments, progress_callback=report)
 

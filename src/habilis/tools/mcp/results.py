@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from habilis.core.errors import ToolCallError
+from habilis.core.narrowing import is_mapping
 from habilis.sandbox.contract import Display
 from habilis.tools.logs import display
 from habilis.tools.mcp.descriptions import clean
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
 
 
-def value_of(result: 'CallToolResult', *, is_structured: bool) -> object:
+def value_of(result: 'CallToolResult', *, is_structured: bool, unwraps: bool) -> object:
     """The structured content, where the tool declares one; else the text. Raises `ToolCallError` for an error."""
     text = _text(result.content)
     if result.is_error:
         raise ToolCallError(clean(text) or 'the tool failed, and did not say why')
     if is_structured:
-        return result.structured_content
+        data: object = result.structured_content
+        return data.get('result') if unwraps and is_mapping(data) else data
     if not text and result.structured_content is not None:
         return json.dumps(result.structured_content)
     return text

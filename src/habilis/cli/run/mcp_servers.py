@@ -1,7 +1,6 @@
 """The MCP servers that a command names, and those of a project, which are used once the user has agreed."""
 
 import hashlib
-import os
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,8 +9,6 @@ from pathlib import Path
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.streams import say
 from habilis.core.data_files import read_data, write_data
-from habilis.core.errors import SettingsError
-from habilis.core.similar_names import similar_names
 from habilis.tools.mcp.config import PROJECT_FILE, read_servers, servers_from
 from habilis.tools.mcp.server import McpServer
 from habilis.tools.toolsets.user import AskPerson
@@ -64,24 +61,3 @@ def with_project_servers(request: CommandRequest, confirm: Callable[[str], bool]
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def find_server(text: str, config: str | None) -> McpServer:
-    """The server of this name in the file; else one by its address or command line."""
-    known = {server.name: server for server in configured(config)}
-    if text in known:
-        return known[text]
-    if len(text.split()) == 1 and not text.startswith('http') and (near := similar_names(text, known, n=1)):
-        msg = f'there is no server {text!r}; did you mean {near[0]}?'
-        raise SettingsError(msg)
-    [first, *others] = servers_from(text)
-    if others:
-        msg = f'{text} has several servers: name one of them with --config {shlex.quote(text)}'
-        raise SettingsError(msg)
-    return first
-
-
-def configured(config: str | None) -> list[McpServer]:
-    """The servers of a file, by default that of this folder; none if there is none."""
-    path = config or PROJECT_FILE
-    return read_servers(path) if config or os.path.isfile(path) else []
