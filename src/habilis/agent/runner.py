@@ -97,8 +97,7 @@ class Runner:
         """A conversation whose turns are runs of this agent."""
         check_types('a conversation', {'session': session, 'user': user})
         self._check_open()
-        user = user or self.setup.settings.user or ''
-        chat = Chat(self.run, self.setup, self._runs, session=session or '', user=user)
+        chat = Chat(self.run, self.setup, self._runs, session=session or '', user=self._user(user or None) or '')
         self._chats.add(chat)
         return chat
 
@@ -275,8 +274,7 @@ class Runner:
     async def resume(self, spec: RunSpec) -> Result:
         """Resume a run that is open here, or load it from the journal."""
         self._check_open()
-        run_id, answer = spec.run_id, spec.answer
-        limits = spec.limits_or(self.setup.limits)
+        run_id, answer, limits = spec.run_id, spec.answer, spec.limits_or(self.setup.limits)
         started = await self._continuable(run_id, spec.user)
         if started is not None:
             if spec.deps is not None:
@@ -414,9 +412,9 @@ class Runner:
             await self._close_run(run_id)
         for chat in list(self._chats):
             await chat.close()
-        for runner in self._delegation.runners.values() if self._delegation is not None else ():
-            await runner.close()
-        await asyncio.gather(*(toolset.close() for toolset in self._opened))
+        runners = self._delegation.runners.values() if self._delegation is not None else ()
+        for one in (*runners, *self._opened):
+            await one.close()
         await self._runs.close()
         for model, choice in ((self._model, self.setup.model), (self._larger, self.setup.escalate)):
             if model is not None and model is not choice:

@@ -204,7 +204,8 @@ class RemoteTools(Toolset):
         self._known = KnownTools(server.address)
         tools = [self._tool(name, remote) for name, remote in self._listing.named(taken).items()]
         tools += [one for one in self._readers() if one.name not in taken]
-        super().__init__(server.name, tools, server.enabled)
+        name = identifier(server.name, [tool.name for tool in tools])  # a toolset and a tool are no namesakes
+        super().__init__(name, tools, server.enabled)
 
     @property
     def refused(self) -> Mapping[str, str]:

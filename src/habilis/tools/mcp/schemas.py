@@ -173,7 +173,7 @@ class SchemaTypes:
         if not reference.startswith('#'):
             msg = f'it refers to another document: {reference[:100]}'
             raise SchemaRefused(msg)
-        found: object = self._root
+        found = cast('object', self._root)
         for part in reference[1:].split('/')[1:]:
             key = part.replace('~1', '/').replace('~0', '~')
             if is_list(found):
