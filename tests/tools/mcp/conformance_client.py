@@ -22,10 +22,10 @@ async def main(url: str) -> None:
             properties, required = schema['properties'], schema['required']
             assert isinstance(properties, dict)
             assert isinstance(required, list)
-            arguments = {
-                str(name): VALUES.get(str(getattr(properties[str(name)], 'get', lambda _: '')('type')), 2)
-                for name in required
-            }
+            arguments: dict[str, object] = {}
+            for name in required:
+                wanted = properties[str(name)]
+                arguments[str(name)] = VALUES.get(str(wanted.get('type')) if isinstance(wanted, dict) else '', 2)
             try:
                 print(tool.name, await box.call(tool.name, **arguments))
             except HabilisError as error:
