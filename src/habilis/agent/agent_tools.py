@@ -97,6 +97,19 @@ def resolve_tools(tools: Iterable[AnyTool]) -> tuple[Toolset | Tool[..., object]
     return tuple(one if isinstance(one, Toolset) else as_tool(one) for one in tools)
 
 
+async def open_tools(tools: Iterable[AnyTool], opened: set[Toolset]) -> tuple[AnyTool, ...]:
+    """The tools with those of servers fetched; adds the toolsets to close. No two have the same name."""
+    ready: list[AnyTool] = []
+    taken = {tool.name for tool in each_tool(tools)}
+    for one in tools:
+        found = await one.opened(taken - {tool.name for tool in one.tools}) if isinstance(one, Toolset) else one
+        if isinstance(one, Toolset) and found is not one:
+            opened.add(one)
+        taken |= {tool.name for tool in found.tools} if isinstance(found, Toolset) else set()
+        ready.append(found)
+    return tuple(ready)
+
+
 def each_tool(tools: Iterable[AnyTool]) -> Iterator[Tool[..., object]]:
     """All tools, those of toolsets too."""
     for one in resolve_tools(tools):

@@ -19,6 +19,7 @@ from habilis.agent.agent_tools import (
     check_skills,
     each_tool,
     name_of_deps,
+    open_tools,
     resolve_tools,
     tools_and_helpers,
 )
@@ -53,7 +54,7 @@ from habilis.journal.questions import answer_run
 from habilis.models.contract import Model
 from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
-from habilis.tools import Context
+from habilis.tools import Context, Toolset
 
 
 class Runner:
@@ -72,6 +73,7 @@ class Runner:
         self._library = None if setup.library is None else open_library(setup.library, setup.settings.library)
         self._delegation = Delegation(lambda setup: Runner(setup, setup)) if setup.helpers else None
         self._chats: WeakSet[Chat] = WeakSet()
+        self._opened: set[Toolset] = set()  # closed with the agent
         self._is_closed = self._is_asked = False
 
     @property
@@ -148,7 +150,7 @@ class Runner:
     async def _begin(self, run_id: str, spec: RunSpec, recorder: Recorder | None, chat: Chat | None = None) -> Run:
         self._check_open()
         check_inputs(self.setup, spec.variables)
-        tools = self._tools(spec)
+        tools = await self._tools(spec)
         model = await self.loaded_model()
         check_task_files(self.setup, spec.attached, model)
         user = spec.user or self.setup.settings.user or ''
@@ -233,14 +235,14 @@ class Runner:
         self._open[spec.run_id] = started
         return started
 
-    def _tools(self, spec: RunSpec) -> Sequence[AnyTool]:
-        """The tools of a run, checked with its dependencies."""
+    async def _tools(self, spec: RunSpec) -> Sequence[AnyTool]:
+        """The tools of a run, checked with its dependencies. Those of servers are fetched."""
         check_cycles(self, spec.tools)
         tools = resolve_tools((*self.setup.tools, *spec.tools))
         check_deps(self.setup, (*tools, *tools_and_helpers(self.setup)), spec.deps)
         check_sandbox(self.setup, tools)
         check_skills(self.setup, tools)
-        return tools
+        return await open_tools(tools, self._opened)
 
     def _find_tools(self, spec: RunSpec, tools: Sequence[AnyTool]) -> tuple[str, ...]:
         """The names of the tools of the library that fit the task."""
@@ -281,12 +283,11 @@ class Runner:
     async def resume(self, spec: RunSpec) -> Result:
         """Resume a run that is open here, or load it from the journal."""
         self._check_open()
-        run_id, answer = spec.run_id, spec.answer
-        limits = spec.limits_or(self.setup.limits)
+        run_id, answer, limits = spec.run_id, spec.answer, spec.limits_or(self.setup.limits)
         started = await self._continuable(run_id, spec.user)
         if started is not None:
             if spec.deps is not None:
-                self._tools(spec)
+                await self._tools(spec)
                 started.run.toolbox.context = Context(spec.deps, run_id=run_id)
             return await self._resume_open(started, answer, limits)
         if self._runs.is_off:
@@ -299,7 +300,7 @@ class Runner:
                 return await loaded.result(OutputType(self._output_type(spec)))
             _check_answer(loaded.stopped, answer)
             check_given_again(loaded.inputs, spec, self.setup.skills)
-            tools = self._tools(spec)
+            tools = await self._tools(spec)
             is_same = loaded.stopped in {None, 'approval'} and not spec.has_limits
             again = replace(spec, output_type=self._output_type(spec), hooks=self._hooks(spec))
             again = again.with_recorded(loaded.inputs, loaded.files)
@@ -420,8 +421,9 @@ class Runner:
             await self._close_run(run_id)
         for chat in list(self._chats):
             await chat.close()
-        for runner in self._delegation.runners.values() if self._delegation is not None else ():
-            await runner.close()
+        runners = self._delegation.runners.values() if self._delegation is not None else ()
+        for one in (*runners, *self._opened):
+            await one.close()
         await self._runs.close()
         for model, choice in ((self._model, self.setup.model), (self._larger, self.setup.escalate)):
             if model is not None and model is not choice:

@@ -1,16 +1,13 @@
 """What the user has said about a folder: how to share it, whose hooks to trust. Kept in the data folder."""
 
-import contextlib
-import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Literal, get_args
 
 from typing_extensions import TypeIs
 
+from habilis.core.data_files import read_data, write_data
 from habilis.core.folders import data_folder, real_path
-from habilis.core.narrowing import is_mapping
 
 Share = Literal['read', 'write', 'no']
 SHARES, HOOKS = 'shared_folders.json', 'trusted_hooks.json'
@@ -23,7 +20,7 @@ def is_share(text: object) -> TypeIs[Share]:
 
 def remembered_share(folder: str | Path) -> Share | None:
     """What the user has said about a folder; None if nothing."""
-    found = _read(SHARES).get(_key(folder))
+    found = read_data(SHARES).get(_key(folder))
     return found if is_share(found) else None
 
 
@@ -34,7 +31,7 @@ def remember_share(folder: str | Path, share: Share | None) -> None:
 
 def trusted_hooks(folder: str | Path) -> str:
     """The digest of the hooks of a folder that the user trusts; empty if none."""
-    return str(_read(HOOKS).get(_key(folder), ''))
+    return str(read_data(HOOKS).get(_key(folder), ''))
 
 
 def trust_hooks(folder: str | Path, digest: str) -> None:
@@ -60,23 +57,9 @@ def files_within(workspace: str | Path, folder: Path, pattern: str) -> list[Path
 
 
 def _write(name: str, folder: str | Path, value: str | None) -> None:
-    notes = {**_read(name), _key(folder): value}
-    kept = {each: value for each, value in notes.items() if value is not None}
-    with contextlib.suppress(OSError):
-        path = data_folder() / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile('w', dir=path.parent, encoding='utf-8', delete=False) as file:
-            json.dump(kept, file, indent=1)
-        os.replace(file.name, path)
+    notes = {**read_data(name), _key(folder): value}
+    write_data(name, {each: value for each, value in notes.items() if value is not None})
 
 
 def _key(folder: str | Path) -> str:
     return os.path.realpath(folder)
-
-
-def _read(file: str) -> dict[str, object]:
-    try:
-        found: object = json.loads((data_folder() / file).read_text(encoding='utf-8'))
-    except (OSError, ValueError):  # nothing remembered yet, or damaged: the next chat asks again
-        return {}
-    return {str(name): value for name, value in found.items()} if is_mapping(found) else {}

@@ -13,6 +13,7 @@ COMMANDS = {
     'runs': ('habilis.cli.runs.command', 'List, inspect, resume, fork and export recorded runs.'),
     'tools': ('habilis.cli.tools.command', 'List, search, build, test, run, change and share the tools of a library.'),
     'skills': ('habilis.cli.skills.command', 'List, show, add, check, make and export Agent Skills.'),
+    'mcp': ('habilis.cli.mcp.command', 'Serve to MCP clients; list, try and check MCP servers for the code.'),
     'memory': ('habilis.cli.memory.command', 'List, search, add, forget, export and import what is remembered.'),
     'tasks': ('habilis.cli.tasks.command', 'List, add, change and delete tasks.'),
     'sessions': ('habilis.cli.sessions.command', 'List, show and delete conversations.'),
@@ -20,7 +21,6 @@ COMMANDS = {
     'models': ('habilis.cli.models', 'Show which model is used; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Check the installation and test the sandbox.'),
     'sandbox': ('habilis.cli.sandbox.command', 'Run Python in a sandbox: a file or an interactive prompt.'),
-    'mcp': ('habilis.cli.mcp.command', 'Serve Python, agents, flows and tools to MCP clients.'),
     'serve': ('habilis.cli.serve', 'Serve sandboxes to other programs and machines.'),
 }
 """Name of a subcommand: the module that defines its `app`, and its line in the help."""

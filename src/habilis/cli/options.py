@@ -155,6 +155,15 @@ Tools = Annotated[
         '--tools', metavar='MODULE:NAME', help='Functions of your program that the code may call. Can be repeated.'
     ),
 ]
+Mcp = Annotated[
+    list[str] | None,
+    typer.Option(
+        '--mcp',
+        metavar='SERVER',
+        help='MCP server whose tools the code may call: command line, URL, or JSON file. Can be repeated.',
+        callback=lambda values: [not_empty(value) for value in values] if values else values,
+    ),
+]
 Library = Annotated[
     str | None,
     typer.Option(

@@ -120,6 +120,10 @@ class ToolTimeout(ToolCallError):
     """The tool timed out."""
 
 
+class ToolServerError(ToolCallError):
+    """An MCP server cannot be started or reached, has ended, or breaks the protocol."""
+
+
 class ToolDenied(ToolCallError):
     """A gate or a person denied the call."""
 

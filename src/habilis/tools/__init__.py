@@ -20,6 +20,8 @@ from habilis.tools.contract import (
     ResultGate,
 )
 from habilis.tools.logs import log
+from habilis.tools.mcp.config import read_servers
+from habilis.tools.mcp.server import McpServer
 from habilis.tools.tool import Tool, tool
 from habilis.tools.toolbox import Toolbox
 from habilis.tools.toolset import Toolset
@@ -46,6 +48,7 @@ __all__ = [
     'Files',
     'Gate',
     'GateCall',
+    'McpServer',
     'ModelFunction',
     'NeedsAnswer',
     'ResultDecision',
@@ -56,6 +59,7 @@ __all__ = [
     'Toolset',
     'log',
     'people_toolset',
+    'read_servers',
     'samples_toolset',
     'todo_toolset',
     'tool',

@@ -17,7 +17,7 @@ from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.integers import error_text
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.sandbox import Sandbox
-from habilis.sandbox.contract import CallDecision, Side, ToolCall
+from habilis.sandbox.contract import CallDecision, Display, Side, ToolCall
 from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
 from habilis.tools.context import Context, takes_context
@@ -55,6 +55,7 @@ class CallableTool(Protocol):
     description: str
     is_async: bool
     uses_guest: bool
+    approval_question: str
 
     @property
     def can_run_here(self) -> bool: ...
@@ -142,6 +143,7 @@ class Calls:
         self._records: deque[ToolCall] = deque(maxlen=MAX_RECORDS)
         self._question: str | None = None
         self._memory: dict[object, object] = {}
+        self._displays: list[Display] = []
         self._permit: Permit | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
 
@@ -183,6 +185,10 @@ class Calls:
         """The question of the first `NeedsAnswer` since the last time."""
         question, self._question = self._question, None
         return question
+
+    def take_displays(self) -> list[Display]:
+        """What the tools have displayed since the last time."""
+        return [self._displays.pop(0) for _ in range(len(self._displays))]
 
     def emit(self, event: ToolEvent) -> None:
         """Emit an event on the event loop, from any thread."""
@@ -250,7 +256,7 @@ class Calls:
             close_channel(token)
 
     def _channel(self, emit: Callable[[MakeEvent], None]) -> ToolChannel:
-        return ToolChannel(emit=emit, memory=self._memory, sandbox=self._sandbox)
+        return ToolChannel(emit=emit, memory=self._memory, displays=self._displays, sandbox=self._sandbox)
 
     def _next_id(self) -> int:
         with self._counting:
@@ -296,12 +302,14 @@ class Calls:
                 return await self._refuse(call, denied)
             decision = 'allowed' if bound is before else 'changed'
         if tool.options.needs_approval:
-            asks.append(Ask())
+            asks.append(Ask(tool.approval_question))
         call.decision = decision
         if asks:
             request = await self._request(call, asks, bound)
             call.decision = 'refused'
-            await self._approvals.require(request, call.as_gate_call(), may_have_others=tool.is_async)
+            await self._approvals.require(
+                request, call.as_gate_call(), may_have_others=tool.is_async, anew=bool(tool.approval_question)
+            )
             call.decision, call.shown = 'approved', request.diff
         return bound
 

@@ -150,14 +150,17 @@ class Approvals:
         self._turn = asyncio.Lock()
         self._waiting.clear()
 
-    async def require(self, request: ApprovalRequest, call: GateCall, *, may_have_others: bool = False) -> None:
-        """Return if a person approves, or has before. Raises `ToolDenied` otherwise.
+    async def require(
+        self, request: ApprovalRequest, call: GateCall, *, may_have_others: bool = False, anew: bool = False
+    ) -> None:
+        """Return if a person approves, or has before, unless asked `anew`. Raises `ToolDenied` otherwise.
 
         `may_have_others`: code may make other calls at the same time, which the person should see.
         """
         self._waiting[call.id] = call
         try:
-            answer = await self._settled(request) or await self._ask_in_turn(request, may_have_others)
+            settled = None if anew else await self._settled(request)
+            answer = settled or await self._ask_in_turn(request, may_have_others, anew)
         finally:
             self._waiting.pop(call.id, None)
             self._refused.pop(call.id, None)
@@ -177,13 +180,14 @@ class Approvals:
         self._emit(ApprovalUsed(request=request, number=number, calls=calls))
         return answer
 
-    async def _ask_in_turn(self, request: ApprovalRequest, may_have_others: bool) -> Approval:
+    async def _ask_in_turn(self, request: ApprovalRequest, may_have_others: bool, anew: bool) -> Approval:
         if self._approve is None and self._journal is None:
             raise ToolDenied(_denied(request, 'it needs approval, and there is no one to ask'))
         # A person at a terminal is asked one question at a time; those who answer later see all questions.
         async with contextlib.nullcontext() if self._approve is None else self._turn:
             check_open()  # it may have waited for its turn
-            if (settled := await self._settled(request)) is not None:  # the answer before was about this call, too
+            settled = None if anew else await self._settled(request)
+            if settled is not None:  # the answer before was about this call, too
                 return settled
             try:
                 with deadline_paused():

@@ -7,12 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from habilis.sandbox import Sandbox
+from habilis.sandbox.contract import Display
 from habilis.tools.contract import GateCall
 from habilis.tools.events import ToolEvent, ToolLogged, ToolProgress
 
 LOGGER = logging.getLogger('habilis.tools')
 MAX_LINES = 1000
 """Maximum number of log lines of a call; later lines are dropped, and the last one says so."""
+
+MAX_DISPLAYS = 50
+"""Maximum number of pictures that the tools of a cell display; later ones are dropped."""
 
 PROGRESS_SECONDS = 0.1
 """Minimum time between two events about the progress of a call; the last, with `done` equal to `total`, is not dropped.
@@ -31,6 +35,9 @@ class ToolChannel:
     lines: list[str] = field(default_factory=list[str])
     memory: dict[object, object] = field(default_factory=dict[object, object])
     """What tools store for the duration of a run, each under its own key."""
+
+    displays: list[Display] = field(default_factory=list[Display])
+    """What tools display in the cell that calls them."""
 
     sandbox: Sandbox | None = None
     """The sandbox of the run."""
@@ -73,6 +80,13 @@ def log(text: object) -> None:
         LOGGER.info('%s', text)
     else:
         channel.log(text)
+
+
+def display(shown: Display) -> None:
+    """Display something in the cell that calls the running tool. Does nothing outside of a run."""
+    channel = _channel.get()
+    if channel is not None and len(channel.displays) < MAX_DISPLAYS:
+        channel.displays.append(shown)
 
 
 def current_channel() -> ToolChannel | None:

@@ -46,6 +46,9 @@ class Tool(Generic[P, R_co]):
     uses_guest = False
     """Whether it has work done in the sandbox that calls it; see `sandbox/host/guest_work.py`."""
 
+    approval_question = ''
+    """Asked instead of the usual question, even if the person has approved such calls before."""
+
     def __init__(
         self,
         function: Callable[P, R_co],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Container, Generator, Iterable
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.similar_names import similar_names
 from habilis.sandbox import Sandbox
-from habilis.sandbox.contract import Side, ToolCall
+from habilis.sandbox.contract import Display, Side, ToolCall
 from habilis.sandbox.host.functions import HostFunction
 from habilis.tools.calls import Calls, PreparedCall, validate_now
 from habilis.tools.catalog import Catalog, SearchableTools
@@ -138,6 +138,26 @@ class Toolbox:
                 self._functions[tool.name] = self._host_calls.function(tool)
         return list(self._functions.values())
 
+    def update(self) -> None:
+        """Replace toolsets that have changed by themselves, such as those of a server. No other tool is replaced."""
+        for name, before in list(self._toolsets.items()):
+            if (now := before.newest()) is before:
+                continue
+            for tool in before.tools:
+                self._tools.pop(tool.name, None)
+                self._functions.pop(tool.name, None)
+            gone = {tool.name for tool in before.tools}
+            new = {tool.name: tool for tool in now.tools if tool.name not in self._tools}
+            if gone & self._enabled or not gone:
+                self._enabled.update(new)
+            self._enabled.difference_update(gone - new.keys())
+            self._tools |= new
+            self._toolsets[name] = now
+            if gone & self._unlisted and self._catalog is not None:
+                self._unlisted |= new.keys()
+                self._uncalled |= new.keys()
+                self._catalog.replace(self._unlisted_toolsets())
+
     def add_called(self, names: Iterable[str]) -> None:
         """Offer the tools that code calls by these names without having been told of them. No other is replaced."""
         for name in names:
@@ -261,6 +281,10 @@ class Toolbox:
     def take_question(self) -> str | None:
         """The first question of a tool (`NeedsAnswer`) since the last time, even if the code caught the error."""
         return self._calls.take_question()
+
+    def take_displays(self) -> list[Display]:
+        """What the tools have displayed since the last time."""
+        return self._calls.take_displays()
 
     # Calls ------------------------------------------------------------------------------------------------------------
 

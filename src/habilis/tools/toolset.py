@@ -1,7 +1,7 @@
 """`Toolset`: a group of tools."""
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from habilis.core.errors import ToolDefinitionError
@@ -51,6 +51,17 @@ class Toolset:
         made.tools = tuple(tool for tool in self.tools if tool.options.read_only)
         made.asks_to_change = ()
         return made
+
+    async def opened(self, taken: Collection[str] = ()) -> 'Toolset':
+        """The toolset for a run, ready for calls. One whose tools are elsewhere gets them; none has a `taken` name."""
+        return self
+
+    def newest(self) -> 'Toolset':
+        """The toolset of now, if its tools may change during a run."""
+        return self
+
+    async def close(self) -> None:
+        """Free what `opened` has opened. It may be opened again."""
 
     def __repr__(self) -> str:
         return f'<toolset {self.name}: {", ".join(tool.name for tool in self.tools)}>'

@@ -183,6 +183,7 @@ class CodeRunner:
         cell = replace(
             cell,
             calls=tuple(self._toolbox.take_records()),  # by now with those stopped with the cell
+            displays=(*cell.displays, *self._toolbox.take_displays()),
             seconds=max(0.0, cell.seconds - asked),  # without the time that people took
             waited=max(0.0, cell.waited - asked),
         )

@@ -82,6 +82,7 @@ class OfferedTools:
 
     def update(self, *, announce: bool) -> str:
         """Describe the tools that are enabled now. Returns what has changed, if the model is to be told."""
+        self._toolbox.update()
         before, now = self._names, self._enabled()
         more_before, more = self._more, self._toolbox.more_toolsets()
         if (now, more) == (before, more_before):

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import os
 from collections.abc import AsyncGenerator, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -28,6 +29,7 @@ from habilis.cli.main import describe_error
 from habilis.cli.memory.embedders import choose_embedder
 from habilis.cli.printing import Page
 from habilis.cli.program import load_tools
+from habilis.cli.run.mcp_servers import agreement_question, is_agreed, project_file, remember_agreement, servers_of
 from habilis.cli.run.report import limit_message, pending_lines, runs_command
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.settings import read_settings
@@ -118,7 +120,11 @@ class ChatApp:
                 elif self._may_share and request.workspace is None and self._front.is_present:
                     request = with_share(request, await choose_share(self._front, os.getcwd()))
                 hooks = await load_hooks(self._front, request.workspace, self._say)
-                tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
+                request = await self._with_project_servers(request)
+                tools = [
+                    *(load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()),
+                    *servers_of(request, self._front.ask if self._front.is_present else None),
+                ]
                 chat = ChatSession(
                     self._front,
                     request,
@@ -147,6 +153,16 @@ class ChatApp:
                 each.cancel()
             await asyncio.gather(*warming, return_exceptions=True)
             await store.close()
+
+    async def _with_project_servers(self, request: CommandRequest) -> CommandRequest:
+        """The request with the MCP servers of the shared folder, if the user agrees or has agreed."""
+        path = project_file(request)
+        if path is None:
+            return request
+        if is_agreed(path) is None and self._front.is_present:
+            answer = await self._front.ask(f'{agreement_question(path)} [y/N] ')
+            remember_agreement(path, (answer or '').strip().lower() in {'y', 'yes'})
+        return replace(request, mcp=(*request.mcp, str(path))) if is_agreed(path) else request
 
     # Turns ------------------------------------------------------------------------------------------------------------
 

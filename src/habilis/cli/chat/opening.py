@@ -43,6 +43,7 @@ def with_recorded_options(request: CommandRequest, recorded: Recorded) -> Comman
         checkpoints=request.checkpoints or known.checkpoints,
         delegate=request.delegate or known.delegate,
         tools=request.tools or known.tools,
+        mcp=request.mcp or known.mcp,
         library=request.library or known.library,
         skills=request.skills or known.skills,
         packages=request.packages or known.packages,

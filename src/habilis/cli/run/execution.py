@@ -22,6 +22,7 @@ from habilis.cli.pictures import picture_folder
 from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
 from habilis.cli.run.agent_options import choose_sandbox, make_agent, project_instructions
+from habilis.cli.run.mcp_servers import servers_of, with_project_servers
 from habilis.cli.run.request import OUTPUT_TYPES, CommandRequest
 from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunDisplay
@@ -50,10 +51,13 @@ def execute(request: CommandRequest, *, agent: Agent | None = None) -> int:
         status.start(STARTING)
     if not settings.status:
         status.stop()
+    user = TerminalUser()
+    request = with_project_servers(request, user.confirm if user.is_present else None)
     execution = Execution(request, settings, agent)
     try:
+        execution.tools += servers_of(request, user.answer if user.is_present else None)
         if request.tools is not None:
-            execution.tools = load_tools(request.tools.names, folder=request.tools.folder)
+            execution.tools += load_tools(request.tools.names, folder=request.tools.folder)
         return run_interruptible(execution.run, last_words=execution.interrupt_message)
     except StoreUnavailable as error:
         execution.view.end_line()

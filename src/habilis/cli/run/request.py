@@ -103,6 +103,9 @@ class CommandRequest:
     """Whether the code may start subagents."""
 
     tools: ToolNames | None = None
+    mcp: Sequence[str] = ()
+    """MCP servers: command lines, URLs, and JSON files."""
+
     library: str | None = None
     """Folder of the tool library; `default` for that of the settings."""
 
@@ -158,6 +161,7 @@ class CommandRequest:
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
                 'output_type': self.output_type,
                 **_given({'tools': None if self.tools is None else asdict(self.tools), 'library': self.library_folder}),
+                **({'mcp': [_absolute_file(text) for text in self.mcp]} if self.mcp else {}),
                 **({'checkpoints': True} if self.checkpoints else {}),
                 **({'mode': self.mode} if self.mode else {}),
                 **({'delegate': True} if self.delegate else {}),
@@ -196,7 +200,7 @@ class CommandRequest:
         if not is_trusted:
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
-            if tools is not None or any(known.get(name) for name in ('network', 'library', 'skills')):
+            if tools is not None or any(known.get(name) for name in ('network', 'library', 'skills', 'mcp')):
                 raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
@@ -213,6 +217,7 @@ class CommandRequest:
             mode=next((mode for mode in get_args(ModeName) if mode == known.get('mode')), None),
             delegate=known.get('delegate') is True,
             tools=None if tools is None else ToolNames(**tools),
+            mcp=_names(known, 'mcp'),
             library=known.get('library'),
             skills=_names(known, 'skills'),
             packages=_names(known, 'packages'),
@@ -263,6 +268,10 @@ def _names(recorded: Mapping[str, object], name: str) -> list[str]:
 def _absolute_path(name: str) -> str:
     """An absolute path, if the name is that of a file or folder."""
     return os.path.abspath(name) if os.path.exists(name) else name
+
+
+def _absolute_file(text: str) -> str:
+    return os.path.abspath(text) if text.endswith('.json') and os.path.isfile(text) else text
 
 
 def _absolute(model: str) -> str:

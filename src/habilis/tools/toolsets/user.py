@@ -33,9 +33,8 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: 
         """Ask the user, and wait for the answer. Only for what you cannot find out yourself."""
         if ask is None:
             raise NeedsAnswer(question)
-        emit(lambda call: QuestionEvent(call=call, question=question))
-        with deadline_paused():
-            return await _answer(ask, question)
+        answer = await ask_person(ask, question)
+        return NO_ANSWER if answer is None else answer
 
     @tool(side=side, read_only=True)
     def notify_user(text: str) -> None:
@@ -45,6 +44,9 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: 
     return Toolset('people', [ask_user, notify_user], enabled=enabled, for_subagents=False)
 
 
-async def _answer(ask: AskPerson, question: str) -> str:
-    answer = await call(functools.partial(ask, question))
-    return NO_ANSWER if answer is None else str(answer)
+async def ask_person(ask: AskPerson, question: str) -> str | None:
+    """The answer of the person, from inside a tool; None for no answer."""
+    emit(lambda call: QuestionEvent(call=call, question=question))
+    with deadline_paused():
+        answer = await call(functools.partial(ask, question))
+    return None if answer is None else str(answer)

@@ -1,0 +1,129 @@
+"""Runs with tools of MCP servers: real ones, several in one cell, killed in the middle."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from habilis import Agent, ScriptedModel
+from habilis.core.errors import ToolServerError
+from habilis.tools import McpServer
+from tests.agent.scripts import block, sent
+from tests.requirements import require
+from tests.tools.mcp.raw import command, lines, raw_server, tool, write_tools
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[2]
+CITY = {'type': 'object', 'properties': {'city': {'type': 'string'}}, 'required': ['city']}
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('HABILIS_DATA', str(tmp_path / 'data'))
+
+
+async def test_three_real_servers_work_together_in_one_cell(tmp_path: Path) -> None:
+    git = require('git')
+    for words in (
+        ['init', '-q'],
+        ['-c', 'user.name=A', '-c', 'user.email=a@b', 'commit', '-qm', 'Rome', '--allow-empty'],
+    ):
+        subprocess.run([git, *words], cwd=tmp_path, check=True)
+    code = f"""
+commits = git_log({str(tmp_path)!r}, max_count=5)
+zones = {{'Rome': 'Europe/Rome'}}
+found = [city for city in zones if city in commits]
+times = [convert_time('UTC', '12:00', zones[city]) for city in found]
+said = [remember(one['target']['timezone']) for one in times]
+final_answer([times[0]['target']['timezone'], said])
+"""
+    servers = [
+        McpServer([sys.executable, '-m', 'mcp_server_git']),
+        McpServer([sys.executable, '-m', 'mcp_server_time']),
+        raw_server(tmp_path, tool('remember', schema=CITY), name='notes'),
+    ]
+    async with Agent(ScriptedModel([block(code)]), tools=servers, journal='off') as agent:
+        result = await agent.run('When is noon where the commits are from?')
+    assert result.output == ['Europe/Rome', ['{"city": "Europe/Rome"}']]
+    assert lines(tmp_path, 'calls', 'notes') == ['remember {"city": "Europe/Rome"}']
+
+
+async def test_one_connection_serves_all_runs_of_an_agent(tmp_path: Path) -> None:
+    server = raw_server(tmp_path, tool('echo', schema=CITY))
+    model = ScriptedModel([block("final_answer(echo('Rome'))")] * 2)
+    async with Agent(model, tools=[server], journal='off') as agent:
+        for _ in range(2):
+            assert (await agent.run('go')).output == '{"city": "Rome"}'
+    assert lines(tmp_path, 'starts') == ['started']
+    assert 'def echo(city: str) -> str:' in sent(model, 0) or 'def echo' in str(model.requests[0])
+
+
+def test_a_server_works_from_run_sync_too(tmp_path: Path) -> None:
+    server = raw_server(tmp_path, tool('echo', schema=CITY))
+    with Agent(ScriptedModel([block("final_answer(echo('Rome'))")] * 2), tools=[server], journal='off') as agent:
+        for _ in range(2):
+            assert agent.run_sync('go').output == '{"city": "Rome"}'
+    assert lines(tmp_path, 'starts') == ['started']
+
+
+async def test_a_server_that_dies_costs_one_error_and_not_the_run(tmp_path: Path) -> None:
+    server = raw_server(tmp_path, tool('bad', 'die'), tool('echo', schema=CITY))
+    replies = [block('bad()'), block("final_answer(echo('Rome'))")]
+    async with Agent(model := ScriptedModel(replies), tools=[server], journal='off') as agent:
+        assert (await agent.run('go')).output == '{"city": "Rome"}'
+    assert 'ToolServerError: the MCP server raw failed during the call: it ended with exit code 3' in sent(model, 1)
+
+
+async def test_tools_that_a_server_adds_are_told_to_the_model(tmp_path: Path) -> None:
+    server = raw_server(tmp_path, tool('grow', f'become {json.dumps([tool("grown")])}'))
+    model = ScriptedModel([block('grow()'), block('1'), block('final_answer(grown())')])
+    async with Agent(model, tools=[server], journal='off') as agent:
+        run = await agent.start('go')
+        await run.step()
+        await until(lambda: server.listing.tools[0].name == 'grown')
+        await run.step()
+        result = await run.step()
+    assert result is not None
+    assert result.output == '{}'
+    assert 'grown' in sent(model, 1)
+
+
+async def test_a_run_with_a_server_that_does_not_start_is_not_started(tmp_path: Path) -> None:
+    async with Agent(ScriptedModel([]), tools=[McpServer('no-such-program')], journal=tmp_path / 'runs.db') as agent:
+        with pytest.raises(ToolServerError, match='cannot be started'):
+            await agent.run('go')
+
+
+PROGRAM = """
+import json, sys
+from habilis import Agent, ScriptedModel
+from habilis.tools import McpServer
+
+words, journal, code = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
+server = McpServer(words, name='raw')
+agent = Agent(ScriptedModel([code]), tools=[server], journal=journal)
+agent.run_sync('go', run_id='run-1')
+"""
+
+
+@pytest.mark.one_protocol
+async def test_a_killed_run_is_resumed_without_a_call_twice(tmp_path: Path) -> None:
+    path = write_tools(tmp_path, tool('echo', schema=CITY), tool('hang', 'hang'))
+    code = block("found = [echo(city) for city in ('Rome', 'Oslo')]\nhang()\nfinal_answer(found)")
+    arguments = [json.dumps(command(path)), str(tmp_path / 'runs.db'), code]
+    process = subprocess.Popen([sys.executable, '-c', PROGRAM, *arguments], cwd=ROOT)  # noqa: ASYNC220
+    await until(lambda: len(lines(tmp_path, 'calls')) == 3 or process.poll() is not None)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    write_tools(tmp_path, tool('echo', schema=CITY), tool('hang'))
+    server = McpServer(command(path), name='raw')
+    async with Agent(ScriptedModel([code]), tools=[server], journal=tmp_path / 'runs.db') as agent:
+        waiting = await agent.resume('run-1')
+        assert waiting.ended == 'approval', 'whether the call that was under way was done, only a person knows'
+        await agent.answer('run-1', {'again': True})
+        result = await agent.resume('run-1')
+    assert result.output == ['{"city": "Rome"}', '{"city": "Oslo"}']
+    assert [line.split()[0] for line in lines(tmp_path, 'calls')] == ['echo', 'echo', 'hang', 'hang']
