@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import Generator
 
+from habilis.server.app import make_app
 from habilis.server.serve import listen, make_server
 from habilis.server.settings import ServiceSettings
 
@@ -13,7 +14,7 @@ from habilis.server.settings import ServiceSettings
 def running(settings: ServiceSettings | None = None) -> Generator[str]:
     """The address of a service, which stops in the end."""
     settings = settings or ServiceSettings(port=0)
-    server = make_server(settings)
+    server = make_server(make_app(settings), settings)
     listening = listen(settings)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
     thread.start()

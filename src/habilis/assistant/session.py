@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 
 from typing_extensions import Unpack
 
+from habilis.agent.agent import Agent
 from habilis.agent.chat import Chat
 from habilis.agent.contract import Result
 from habilis.agent.durable.runs import JournalChoice
@@ -133,6 +134,11 @@ class Session(Closing):
         return self._recall.session
 
     @property
+    def agent(self) -> Agent[Any]:
+        """The agent that takes the turns. Raises `AgentError` before the session is open."""
+        return self._ready.agent
+
+    @property
     def model(self) -> Model:
         """The model. Raises `AgentError` before the session is open."""
         return self._ready.model
@@ -232,17 +238,19 @@ class Session(Closing):
 
     # Turns ------------------------------------------------------------------------------------------------------------
 
-    async def send(self, message: str, *, files: Sequence[File] = (), attached: str = '') -> Result[Any]:
+    async def send(
+        self, message: str, *, files: Sequence[File] = (), attached: str = '', run_id: str = ''
+    ) -> Result[Any]:
         """Take a turn with a message of the user, or continue the unfinished turn with it. Raises `HabilisError`.
 
-        `files` and `attached`, a text such as the list of a folder, came with it. After an error the turn is
-        unfinished: the same message again goes on where it stopped.
+        `files` and `attached`, a text such as the list of a folder, came with it. `run_id`: of a turn that begins.
+        After an error the turn is unfinished: the same message again goes on where it stopped.
         """
         await self.open()
         with self._turn():
-            return await self._send(message, files, attached)
+            return await self._send(message, files, attached, run_id or new_run_id())
 
-    async def _send(self, message: str, files: Sequence[File], attached: str) -> Result[Any]:
+    async def _send(self, message: str, files: Sequence[File], attached: str, run: str) -> Result[Any]:
         await check_idle(self.store, self.memory.user, self.id)
         turn = await self.memory.add_turn(self.id, 'user', message)
         text = f'{message}{attached}'
@@ -257,7 +265,7 @@ class Session(Closing):
         said = message if attached else ''
         note = TurnNote(turn=turn.id, said=said, given=self._recall.given, earlier=self._earlier, mode=self._mode)
         parts = [text, *files, *([Recollection(recalled.text)] if recalled.items else [])]
-        chat, run, meta = self._conversation, new_run_id(), {**self.meta, META_KEY: asdict(note)}
+        chat, meta = self._conversation, {**self.meta, META_KEY: asdict(note)}
         return await self._watch(
             Unfinished(run=run, message=message),
             lambda hook: chat.run(parts, run_id=run, meta=meta, hooks=[hook]),

@@ -106,12 +106,13 @@ def sandboxes(
 def _listen(settings: 'ServiceSettings') -> 'tuple[Server, socket]':
     """The server, and the socket it is to serve. The backends it needs are there."""
     from habilis.sandbox import backends
+    from habilis.server.app import make_app
     from habilis.server.serve import listen, make_server
 
     backend = backends.backend(settings.backend, **settings.backend_settings)
     if settings.e2b and not getattr(backend, 'has_processes', False):
         backends.backend('process')
-    server = make_server(settings)
+    server = make_server(make_app(settings), settings)
     try:
         return server, listen(settings)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Runs the service: the only module that imports uvicorn."""
+"""Runs a service: the only module that imports uvicorn."""
 
 import asyncio
 import socket
@@ -6,14 +6,13 @@ from typing import Any, cast
 
 from habilis.sandbox.remote.wire import MAX_FRAME
 from habilis.server.connections import Connection, Connections
-from habilis.server.settings import ServiceSettings
+from habilis.server.settings import HttpSettings
 
 try:
     import uvicorn
+    from starlette.types import ASGIApp
     from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-
-    from habilis.server.app import make_app
 except ImportError as error:
     msg = 'the server is missing: pip install "habilis[server]"'
     raise ImportError(msg) from error
@@ -21,11 +20,11 @@ except ImportError as error:
 _BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 
 
-def make_server(settings: ServiceSettings) -> uvicorn.Server:
-    """A server that can be started with `serve` and stopped with `should_exit`."""
+def make_server(app: ASGIApp, settings: HttpSettings) -> uvicorn.Server:
+    """A server of an application that can be started with `serve` and stopped with `should_exit`."""
     connections = Connections(settings)
     config = uvicorn.Config(
-        make_app(settings),
+        app,
         host=settings.host,
         port=settings.port,
         http=_http_protocol(connections),
@@ -43,7 +42,7 @@ def make_server(settings: ServiceSettings) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def listen(settings: ServiceSettings) -> socket.socket:
+def listen(settings: HttpSettings) -> socket.socket:
     """A socket for the server. Raises `OSError` if the port is taken."""
     family = socket.AF_INET6 if ':' in settings.host else socket.AF_INET
     return socket.create_server((settings.host.strip('[]'), settings.port), family=family, backlog=512)

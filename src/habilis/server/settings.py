@@ -1,4 +1,4 @@
-"""The settings of the sandbox service."""
+"""The settings of the services."""
 
 import hashlib
 import hmac
@@ -16,28 +16,14 @@ MIN_KEY = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceSettings:
-    """What the service runs, for whom, and how much of it."""
+class HttpSettings:
+    """Where a service listens, who may call it, and how often."""
 
     host: str = '127.0.0.1'
     port: int = 8700
     keys: tuple[str, ...] = field(default=(), repr=False)
     """Each caller has one of these; without any, the service is open to this machine, and to nobody else."""
 
-    backend: str = 'wasm'
-    backend_settings: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Settings of the backend, such as `image`."""
-
-    e2b: bool = False
-    """Whether E2B's SDK may use the service, too: its sandboxes have a shell, whatever the backend."""
-
-    limits: Limits = field(
-        default_factory=lambda: Limits(seconds=600, memory_mb=1024, output_bytes=10 << 20, calls=10_000)
-    )
-    """The largest limits that a caller can have."""
-
-    sandboxes_per_key: int = 100
-    sandboxes: int = 400
     requests_per_second: float = 100.0
     """Of each key; twice as many may come at once."""
 
@@ -49,12 +35,6 @@ class ServiceSettings:
 
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks of proxies whose `X-Forwarded-For` names the client. Nobody else's is believed."""
-
-    idle_seconds: float = 900.0
-    """A sandbox that was not used for so long is closed."""
-
-    resume_seconds: float = 60.0
-    """How long a guest waits for its client after the connection was lost."""
 
     body_bytes: int = 64 << 20
     """Maximum size of the body of a request."""
@@ -94,6 +74,31 @@ class ServiceSettings:
             if hmac.compare_digest(given, known.encode()):
                 found = hashlib.sha256(known.encode()).hexdigest()[:12]
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings(HttpSettings):
+    """What the sandbox service runs, for whom, and how much of it."""
+
+    backend: str = 'wasm'
+    backend_settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Settings of the backend, such as `image`."""
+
+    e2b: bool = False
+    """Whether E2B's SDK may use the service, too: its sandboxes have a shell, whatever the backend."""
+
+    limits: Limits = field(
+        default_factory=lambda: Limits(seconds=600, memory_mb=1024, output_bytes=10 << 20, calls=10_000)
+    )
+    """The largest limits that a caller can have."""
+
+    sandboxes_per_key: int = 100
+    sandboxes: int = 400
+    idle_seconds: float = 900.0
+    """A sandbox that was not used for so long is closed."""
+
+    resume_seconds: float = 60.0
+    """How long a guest waits for its client after the connection was lost."""
 
 
 def is_loopback(host: str) -> bool:

@@ -1,0 +1,62 @@
+"""The assistant on a port of its own, with a scripted model."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from habilis.assistant import Session
+from habilis.journal.stores.urls import open_store
+from habilis.memory import Memory
+from habilis.models.scripted import Script, ScriptedModel
+from habilis.server.assistant.api import make_app
+from habilis.server.assistant.conversations import SERVED, Conversation, Conversations
+from habilis.server.assistant.watching import WatchedStore, Watchers
+from habilis.server.serve import listen, make_server
+from habilis.server.settings import HttpSettings
+from habilis.tools import people_toolset
+
+Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Serves a script; the journal and the memory are those of the test, so that a second server goes on."""
+
+    @contextlib.contextmanager
+    def serve(script: Script, *, keys: tuple[str, ...] = (), **options: Any) -> Generator[str]:
+        settings = HttpSettings(port=0, keys=keys)
+
+        async def open_conversations() -> Conversations:
+            watchers = Watchers()
+            store = WatchedStore(open_store(str(tmp_path / 'journal.db')), watchers)
+            model = ScriptedModel(script)
+
+            @contextlib.asynccontextmanager
+            async def open_session(user: str, session: str, view: Conversation) -> AsyncGenerator[Session]:
+                given = {**options, 'tools': [*options.get('tools', ()), people_toolset()]}
+                meta = {SERVED: True}
+                async with (
+                    Memory(tmp_path / 'memory.db', user=user) as memory,
+                    Session(model, memory=memory, journal=store, id=session, view=view, meta=meta, **given) as opened,
+                ):
+                    yield opened
+
+            return Conversations(store, watchers, open_session)
+
+        server = make_server(make_app(settings, open_conversations), settings)
+        listening = listen(settings)
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
+        thread.start()
+        try:
+            yield f'http://127.0.0.1:{listening.getsockname()[1]}'
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            listening.close()
+
+    yield serve
