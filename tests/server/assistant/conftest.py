@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.types import ASGIApp
 
 from habilis.assistant import Session
 from habilis.journal.stores.urls import open_store
@@ -23,32 +24,37 @@ from habilis.tools import people_toolset
 Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
 
 
+def application(folder: Path, script: Script, settings: HttpSettings, **options: Any) -> ASGIApp:
+    """The assistant with the journal and the memory of a folder."""
+
+    async def open_conversations() -> Conversations:
+        watchers = Watchers()
+        store = WatchedStore(open_store(str(folder / 'journal.db')), watchers)
+        model = ScriptedModel(script)
+
+        @contextlib.asynccontextmanager
+        async def open_session(user: str, session: str, view: Conversation) -> AsyncGenerator[Session]:
+            given = {**options, 'tools': [*options.get('tools', ()), people_toolset()]}
+            meta = {SERVED: True}
+            async with (
+                Memory(folder / 'memory.db', user=user) as memory,
+                Session(model, memory=memory, journal=store, id=session, view=view, meta=meta, **given) as opened,
+            ):
+                yield opened
+
+        return Conversations(store, watchers, open_session)
+
+    return make_app(settings, open_conversations)
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
+def serve(tmp_path: Path) -> Serve:
     """Serves a script; the journal and the memory are those of the test, so that a second server goes on."""
 
     @contextlib.contextmanager
     def serve(script: Script, *, keys: tuple[str, ...] = (), **options: Any) -> Generator[str]:
         settings = HttpSettings(port=0, keys=keys)
-
-        async def open_conversations() -> Conversations:
-            watchers = Watchers()
-            store = WatchedStore(open_store(str(tmp_path / 'journal.db')), watchers)
-            model = ScriptedModel(script)
-
-            @contextlib.asynccontextmanager
-            async def open_session(user: str, session: str, view: Conversation) -> AsyncGenerator[Session]:
-                given = {**options, 'tools': [*options.get('tools', ()), people_toolset()]}
-                meta = {SERVED: True}
-                async with (
-                    Memory(tmp_path / 'memory.db', user=user) as memory,
-                    Session(model, memory=memory, journal=store, id=session, view=view, meta=meta, **given) as opened,
-                ):
-                    yield opened
-
-            return Conversations(store, watchers, open_session)
-
-        server = make_server(make_app(settings, open_conversations), settings)
+        server = make_server(application(tmp_path, script, settings, **options), settings)
         listening = listen(settings)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
         thread.start()
@@ -59,4 +65,4 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             thread.join(20)
             listening.close()
 
-    yield serve
+    return serve
