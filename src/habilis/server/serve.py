@@ -27,6 +27,8 @@ def make_server(app: ASGIApp, settings: HttpSettings) -> uvicorn.Server:
         app,
         host=settings.host,
         port=settings.port,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.certificate_key,
         http=_http_protocol(connections),
         ws=_websocket_protocol(connections),
         ws_max_size=MAX_FRAME,

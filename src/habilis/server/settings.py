@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from habilis.core.errors import SettingsError
 from habilis.core.limits import Limits
+from habilis.server.users import Users
 
 LOCAL = 'local'
 """The owner of all sandboxes where no key is needed."""
@@ -42,10 +43,12 @@ class HttpSettings:
     body_seconds: float = 30.0
     """How long a client may take to send the head of a request, and again to send the body."""
 
+    certificate: str | None = None
+    certificate_key: str | None = None
+    """For HTTPS: files in PEM."""
+
     def __post_init__(self) -> None:
-        if not self.keys and not is_loopback(self.host):
-            msg = f'a key is needed to serve on {self.host}: pass --key (or set HABILIS_SERVER_KEY), or use 127.0.0.1'
-            raise SettingsError(msg)
+        self._check_callers()
         if short := [key for key in self.keys if len(key) < MIN_KEY]:
             msg = f'a key needs {MIN_KEY} characters or more; one has {len(short[0])}'
             raise SettingsError(msg)
@@ -55,6 +58,12 @@ class HttpSettings:
             except ValueError as error:
                 msg = f'a trusted proxy is an address or a network such as 10.0.0.0/8: {error}'
                 raise SettingsError(msg) from None
+
+    def _check_callers(self) -> None:
+        """Raise `SettingsError` if strangers could call."""
+        if not self.keys and not is_loopback(self.host):
+            msg = f'a key is needed to serve on {self.host}: pass --key (or set HABILIS_SERVER_KEY), or use 127.0.0.1'
+            raise SettingsError(msg)
 
     def is_proxy(self, address: str) -> bool:
         """Whether connections from this address are those of a proxy, for many clients."""
@@ -99,6 +108,38 @@ class ServiceSettings(HttpSettings):
 
     resume_seconds: float = 60.0
     """How long a guest waits for its client after the connection was lost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssistantSettings(HttpSettings):
+    """For whom the assistant is."""
+
+    port: int = 8800
+    users: Users
+    """Those who have a token; without any, it is for the user of this machine alone."""
+
+    user: str = ''
+    """That user."""
+
+    plain_http: bool = False
+    """Whether other machines may be served without encryption."""
+
+    def _check_callers(self) -> None:
+        if is_loopback(self.host):
+            return
+        if not self.users.names():
+            msg = f'to serve on {self.host}, let somebody in first: habilis serve token add NAME'
+            raise SettingsError(msg)
+        if not self.certificate and not self.plain_http:
+            msg = (
+                f'tokens would be readable on the way to {self.host}: pass --certificate and --certificate-key, '
+                'or --plain-http behind a proxy that encrypts'
+            )
+            raise SettingsError(msg)
+
+    def owner(self, key: str | None) -> str | None:
+        """See `HttpSettings`."""
+        return self.users.find(key) if self.users.names() else self.user
 
 
 def is_loopback(host: str) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from habilis.assistant import Session
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
-from habilis.models.scripted import Script, ScriptedModel
+from habilis.models.scripted import Script, Scripted, ScriptedModel
 from habilis.server.assistant.api import make_app
 from habilis.server.assistant.conversations import SERVED, Conversation, Conversations
 from habilis.server.assistant.watching import WatchedStore, Watchers
@@ -24,17 +24,18 @@ from habilis.tools import people_toolset
 Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
 
 
-def application(folder: Path, script: Script, settings: HttpSettings, **options: Any) -> ASGIApp:
+def application(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, **options: Any) -> ASGIApp:
     """The assistant with the journal and the memory of a folder."""
 
-    async def open_conversations() -> Conversations:
+    @contextlib.asynccontextmanager
+    async def open_conversations() -> AsyncGenerator[Conversations]:
         watchers = Watchers()
         store = WatchedStore(open_store(str(folder / 'journal.db')), watchers)
         model = ScriptedModel(script)
 
         @contextlib.asynccontextmanager
         async def open_session(user: str, session: str, view: Conversation) -> AsyncGenerator[Session]:
-            given = {**options, 'tools': [*options.get('tools', ()), people_toolset()]}
+            given: Any = {**options, 'tools': [*options.get('tools', ()), people_toolset()]}
             meta = {SERVED: True}
             async with (
                 Memory(folder / 'memory.db', user=user) as memory,
@@ -42,7 +43,8 @@ def application(folder: Path, script: Script, settings: HttpSettings, **options:
             ):
                 yield opened
 
-        return Conversations(store, watchers, open_session)
+        yield Conversations(store, watchers, open_session)
+        await store.close()
 
     return make_app(settings, open_conversations)
 
@@ -52,7 +54,7 @@ def serve(tmp_path: Path) -> Serve:
     """Serves a script; the journal and the memory are those of the test, so that a second server goes on."""
 
     @contextlib.contextmanager
-    def serve(script: Script, *, keys: tuple[str, ...] = (), **options: Any) -> Generator[str]:
+    def serve(script: 'Script | Sequence[Scripted]', *, keys: tuple[str, ...] = (), **options: Any) -> Generator[str]:
         settings = HttpSettings(port=0, keys=keys)
         server = make_server(application(tmp_path, script, settings, **options), settings)
         listening = listen(settings)

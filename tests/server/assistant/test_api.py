@@ -85,12 +85,12 @@ def _upto_end(found: Iterator[Event]) -> Iterator[Event]:
 
 
 def test_a_client_that_was_cut_off_goes_on_without_a_gap_or_a_repeat(serve: Serve) -> None:
-    with serve(['```python\nx = 1\n```', '```python\nfinal_answer(x)\n```']) as address:
-        with httpx2.Client(base_url=address) as user:
-            run = begin(user, 'Go')['run']
-            first = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
-            rest = records(events(user, run, after=first[-1]['seq']), is_end)
-            whole = records(events(user, run), is_end)
+    script = ['```python\nx = 1\n```', '```python\nfinal_answer(x)\n```']
+    with serve(script) as address, httpx2.Client(base_url=address) as user:
+        run = begin(user, 'Go')['run']
+        first = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
+        rest = records(events(user, run, after=first[-1]['seq']), is_end)
+        whole = records(events(user, run), is_end)
     assert [*first, *rest] == whole
     assert [record['seq'] for record in whole] == list(range(1, len(whole) + 1))
 

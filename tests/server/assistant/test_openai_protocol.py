@@ -1,8 +1,11 @@
 """The official client of OpenAI talks to the assistant."""
 
+from collections.abc import Sequence
+
 import openai
 import pytest
 
+from habilis.models.contract import Message
 from tests.server.assistant.conftest import Serve
 
 SCRIPT = ['I add.\n```python\nx = 1 + 2\nprint("sum", x)\n```', '```python\nfinal_answer(x * 2)\n```']
@@ -22,9 +25,27 @@ def test_a_completion_is_answered(serve: Serve) -> None:
         done = user.chat.completions.create(model='habilis', messages=[{'role': 'user', 'content': 'Add 1 and 2'}])
         [choice] = done.choices
         assert choice.message.content == 'I add.\n\n6'
-        assert 'sum 3' in choice.message.to_dict()['reasoning_content']
+        assert 'sum 3' in str(choice.message.to_dict()['reasoning_content'])
         assert done.usage is not None
         assert done.usage.total_tokens > 0
+
+
+def test_the_messages_before_are_the_history(serve: Serve) -> None:
+    def reply(messages: Sequence[Message]) -> str:
+        said = [message.text for message in messages if message.role == 'assistant']
+        return f'```python\nfinal_answer({said!r})\n```'
+
+    with serve(reply) as address, client(address) as user:
+        done = user.chat.completions.create(
+            model='habilis',
+            messages=[
+                {'role': 'system', 'content': 'Be short.'},
+                {'role': 'user', 'content': 'Hello'},
+                {'role': 'assistant', 'content': 'Good day'},
+                {'role': 'user', 'content': 'What did you say?'},
+            ],
+        )
+        assert done.choices[0].message.content == "['Good day']"
 
 
 def test_a_completion_is_streamed(serve: Serve) -> None:

@@ -9,6 +9,7 @@ from typing import cast
 
 from pydantic import BaseModel
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -19,9 +20,10 @@ from habilis.assistant.records import new_session
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import HabilisError, ModelError, RunBusy, RunNotFound, StoreUnavailable
+from habilis.journal.lookup import info_of
 from habilis.journal.questions import open_questions
-from habilis.journal.runs import ListedRun, delete_run, fork, list_runs, read_run
-from habilis.server.access import Access, BodyRefused
+from habilis.journal.runs import ListedRun, delete_run, fork, list_runs, state_of
+from habilis.server.access import COOKIE, Access, BodyRefused
 from habilis.server.assistant import openai_protocol
 from habilis.server.assistant.conversations import Conversations
 from habilis.server.assistant.models import (
@@ -29,6 +31,7 @@ from habilis.server.assistant.models import (
     ConversationList,
     ConversationModel,
     ForkRequest,
+    LoginRequest,
     NewConversation,
     Problem,
     QuestionModel,
@@ -44,8 +47,10 @@ from habilis.server.models import Done, parse_request
 from habilis.server.operations import AS_FILE, BadRequest
 from habilis.server.settings import HttpSettings
 
-OPEN_PATHS = frozenset({'/api/health', '/openapi.json'})
-"""What needs no key."""
+OPEN_PATHS = frozenset({'/api/health', '/api/login'})
+"""What needs no token."""
+
+COOKIE_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +206,11 @@ OPERATIONS = tuple(
 # The application ------------------------------------------------------------------------------------------------------
 
 
-def make_app(settings: HttpSettings, open_conversations: Callable[[], Awaitable[Conversations]]) -> ASGIApp:
+OpenConversations = Callable[[], contextlib.AbstractAsyncContextManager[Conversations]]
+"""Opens the conversations with all that they need, until they are closed."""
+
+
+def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> ASGIApp:
     """The service of these conversations, which are opened and closed with it."""
     opened: list[Conversations] = []
     routes: list[BaseRoute] = [
@@ -212,23 +221,25 @@ def make_app(settings: HttpSettings, open_conversations: Callable[[], Awaitable[
         Route(path, _endpoint(opened, handler, openai_protocol.error), methods=[method])
         for method, path, handler in openai_protocol.OPERATIONS
     ]
-    routes.append(Route('/api/health', partial(_show, JSONResponse({'status': 'ok', 'version': __version__}))))
+    routes += [
+        Route('/api/health', partial(_show, JSONResponse({'status': 'ok', 'version': __version__}))),
+        Route('/api/login', partial(_log_in, settings), methods=['POST']),
+    ]
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
-        conversations = await open_conversations()
-        opened.append(conversations)
-        tasks = [
-            asyncio.create_task(conversations.resume_interrupted()),
-            asyncio.create_task(conversations.close_idle()),
-        ]
-        yield
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await conversations.close()
+        async with open_conversations() as conversations:
+            opened.append(conversations)
+            resuming = asyncio.create_task(conversations.resume_interrupted())
+            sweeping = asyncio.create_task(conversations.close_idle())
+            yield
+            resuming.cancel()
+            sweeping.cancel()
+            await asyncio.gather(resuming, sweeping, return_exceptions=True)
+            await conversations.close()
 
-    return Access(Starlette(routes=routes, lifespan=lifespan), settings, open_paths=OPEN_PATHS)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refuse})
+    return Access(app, settings, open_paths=OPEN_PATHS)
 
 
 def _endpoint(
@@ -262,13 +273,34 @@ def _problem(status: int, error: Exception) -> Response:
     return Response(problem.model_dump_json(), status, media_type='application/problem+json')
 
 
+async def _log_in(settings: HttpSettings, request: Request) -> Response:
+    """Keep the token of a browser where its scripts cannot read it."""
+    try:
+        wanted = parse_request(LoginRequest, await request.body())
+    except (BodyRefused, ValueError) as error:
+        return _problem(400, error)
+    owner = settings.owner(wanted.token)
+    if owner is None:
+        return _problem(401, ValueError("this is nobody's token"))
+    response = _json(Done())
+    is_secure = bool(settings.certificate)
+    response.set_cookie(COOKIE, wanted.token, COOKIE_SECONDS, httponly=True, samesite='strict', secure=is_secure)
+    return response
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """There is no such path, or no such method of it."""
+    assert isinstance(error, HTTPException)
+    return _problem(error.status_code, ValueError(f'{error.detail}: {request.method} {request.url.path}'))
+
+
 async def _show(response: Response, _request: Request) -> Response:
     return response
 
 
 async def _read(conversations: Conversations, request: Request) -> ListedRun:
-    view = await read_run(conversations.store, request.path_params['id'], user=request.scope['owner'])
-    return ListedRun(info=view.info, state=view.state)
+    info = await info_of(conversations.store, request.path_params['id'], request.scope['owner'])
+    return ListedRun(info=info, state=await state_of(conversations.store, info))
 
 
 def _run(listed: ListedRun) -> RunModel:

@@ -29,6 +29,12 @@ class SentFile(Strict):
         return Image(data, name=self.name) if file.media_type.startswith('image/') else file
 
 
+class LoginRequest(Strict):
+    """A browser shows its token."""
+
+    token: str = Field(max_length=200)
+
+
 class TurnRequest(Strict):
     """A message of the user."""
 

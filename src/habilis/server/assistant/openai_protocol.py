@@ -173,7 +173,7 @@ async def _session_of(conversations: Conversations, user: str, response: str | N
 
 def _history(message: _Message) -> Message:
     """A message of before. Nobody but the server may speak as the system: such words are the user's."""
-    return Message('assistant' if message.role == 'assistant' else 'user', message.text())
+    return Message(role='assistant' if message.role == 'assistant' else 'user', text=message.text())
 
 
 def _image(given: str | dict[str, Any]) -> Image:
@@ -204,7 +204,7 @@ async def _answer(events: AsyncGenerator[Any, None], form: '_Form', stream: bool
     said = [piece for piece in pieces if isinstance(piece, Said)]
     text = ''.join(piece.text for piece in said if piece.kind == 'answer')
     work = ''.join(piece.text for piece in said if piece.kind == 'work')
-    return JSONResponse(form.whole(text, work, cast('Result[Any]', result)))
+    return JSONResponse(form.whole(text, work, result))
 
 
 async def tell(events: AsyncGenerator[Any, None]) -> AsyncGenerator[Said | Result[Any], None]:
@@ -334,10 +334,10 @@ class _ResponseForm:
 
     def begin(self) -> Iterator[str]:
         """See `_Form`."""
-        response = {**self._head, 'status': 'in_progress', 'output': []}
+        response: dict[str, Any] = {**self._head, 'status': 'in_progress', 'output': []}
         yield self._event('response.created', response=response)
         yield self._event('response.in_progress', response=response)
-        item = {**self._message(''), 'status': 'in_progress', 'content': []}
+        item: dict[str, Any] = {**self._message(''), 'status': 'in_progress', 'content': []}
         yield self._event('response.output_item.added', output_index=0, item=item)
         yield self._event('response.content_part.added', **self._place, part=_text_part(''))
 

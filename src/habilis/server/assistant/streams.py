@@ -74,7 +74,9 @@ def record_json(record: Record) -> dict[str, Json]:
         value = {name: noted for name, noted in value.items() if name not in NOT_SENT}
     known: dict[str, Json] = {'seq': record.seq, 'path': record.path, 'kind': record.kind, 'at': record.at}
     known |= {'value': value} if not record.blob else {'blob': record.blob}
-    return known | ({'attached': dict(record.attached)} if record.attached else {})
+    if record.attached:
+        known['attached'] = dict(record.attached)
+    return known
 
 
 def run_json(info: RunInfo) -> dict[str, Json]:
