@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Any, cast
 
 from habilis.sandbox.remote.wire import MAX_FRAME
@@ -20,7 +21,19 @@ except ImportError as error:
 _BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 
 
-def make_server(app: ASGIApp, settings: HttpSettings) -> uvicorn.Server:
+class _Server(uvicorn.Server):
+    """Ends what would not end by itself, before it waits for the answers under way."""
+
+    def __init__(self, config: uvicorn.Config, before_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._before_stop = before_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._before_stop()
+        await super().shutdown(sockets)
+
+
+def make_server(app: ASGIApp, settings: HttpSettings, before_stop: Callable[[], None] = lambda: None) -> uvicorn.Server:
     """A server of an application that can be started with `serve` and stopped with `should_exit`."""
     connections = Connections(settings)
     config = uvicorn.Config(
@@ -41,7 +54,7 @@ def make_server(app: ASGIApp, settings: HttpSettings) -> uvicorn.Server:
         log_level='warning',
         server_header=False,
     )
-    return uvicorn.Server(config)
+    return _Server(config, before_stop)
 
 
 def listen(settings: HttpSettings) -> socket.socket:

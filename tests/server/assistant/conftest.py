@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.types import ASGIApp
+from uvicorn import Server
 
 from habilis.assistant import Session
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.models.scripted import Script, Scripted, ScriptedModel
 from habilis.server.assistant.api import make_app
-from habilis.server.assistant.conversations import SERVED, Conversation, Conversations
+from habilis.server.assistant.conversations import SERVED, Conversations, OpenConversation
 from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.server.serve import listen, make_server
 from habilis.server.settings import HttpSettings
@@ -24,17 +24,17 @@ from habilis.tools import people_toolset
 Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
 
 
-def application(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, **options: Any) -> ASGIApp:
+def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, **options: Any) -> Server:
     """The assistant with the journal and the memory of a folder."""
+    watchers = Watchers()
 
     @contextlib.asynccontextmanager
     async def open_conversations() -> AsyncGenerator[Conversations]:
-        watchers = Watchers()
         store = WatchedStore(open_store(str(folder / 'journal.db')), watchers)
         model = ScriptedModel(script)
 
         @contextlib.asynccontextmanager
-        async def open_session(user: str, session: str, view: Conversation) -> AsyncGenerator[Session]:
+        async def open_session(user: str, session: str, view: OpenConversation) -> AsyncGenerator[Session]:
             given: Any = {**options, 'tools': [*options.get('tools', ()), people_toolset()]}
             meta = {SERVED: True}
             async with (
@@ -46,7 +46,7 @@ def application(folder: Path, script: 'Script | Sequence[Scripted]', settings: H
         yield Conversations(store, watchers, open_session)
         await store.close()
 
-    return make_app(settings, open_conversations)
+    return make_server(make_app(settings, open_conversations), settings, watchers.close)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def serve(tmp_path: Path) -> Serve:
     @contextlib.contextmanager
     def serve(script: 'Script | Sequence[Scripted]', *, keys: tuple[str, ...] = (), **options: Any) -> Generator[str]:
         settings = HttpSettings(port=0, keys=keys)
-        server = make_server(application(tmp_path, script, settings, **options), settings)
+        server = service(tmp_path, script, settings, **options)
         listening = listen(settings)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
         thread.start()

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from habilis.models.contract import Message
-from habilis.server.serve import listen, make_server
+from habilis.server.serve import listen
 from habilis.server.settings import HttpSettings
 from habilis.tools import tool
-from tests.server.assistant.conftest import application
+from tests.server.assistant.conftest import service
 
 FOLDER = Path(sys.argv[-1])
 
@@ -46,7 +46,7 @@ def reply(messages: Sequence[Message]) -> str:
 def main() -> None:
     """Serve until killed."""
     settings = HttpSettings(port=0)
-    server = make_server(application(FOLDER, reply, settings, tools=[note, wait]), settings)
+    server = service(FOLDER, reply, settings, tools=[note, wait])
     listening = listen(settings)
     print(f'http://127.0.0.1:{listening.getsockname()[1]}', flush=True)
     asyncio.run(server.serve([listening]))

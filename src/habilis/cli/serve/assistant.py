@@ -26,7 +26,7 @@ from habilis.tools import people_toolset
 async def serve_assistant(request: CommandRequest, settings: AssistantSettings) -> None:
     """Serve until stopped. Raises `HabilisError`, or `ImportError` if the server is not installed."""
     from habilis.server.assistant.api import make_app
-    from habilis.server.assistant.conversations import SERVED, Conversation, Conversations
+    from habilis.server.assistant.conversations import SERVED, Conversations, OpenConversation
     from habilis.server.assistant.watching import WatchedStore, Watchers
     from habilis.server.serve import make_server
 
@@ -40,14 +40,15 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
     chosen = await choose_sandbox(request, chosen, say)
     options: WorkOptions = {**agent_options(request, chosen), 'tools': [*tools, people_toolset()]}
 
+    watchers = Watchers()
+
     @contextlib.asynccontextmanager
     async def open_conversations() -> AsyncGenerator[Conversations]:
-        watchers = Watchers()
         store = WatchedStore(open_store(chosen.journal), watchers)
         meta = {**request.to_meta(model, chosen), SERVED: True}
 
         @contextlib.asynccontextmanager
-        async def open_session(user: str, session: str, view: Conversation) -> AsyncGenerator[Session]:
+        async def open_session(user: str, session: str, view: OpenConversation) -> AsyncGenerator[Session]:
             async with (
                 Memory(chosen.memory, user=user, embedder=embedder) as memory,
                 Session(
@@ -69,7 +70,7 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
             await model.close()
             await store.close()
 
-    server = make_server(make_app(settings, open_conversations), settings)
+    server = make_server(make_app(settings, open_conversations), settings, watchers.close)
     scheme = 'https' if settings.certificate else 'http'
     address = announced_address(settings.host, listening.getsockname()[1])
     say(f'Serving on {scheme}://{address} (OpenAI: {scheme}://{address}/v1). Stop with Ctrl-C.')

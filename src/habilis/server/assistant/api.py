@@ -33,7 +33,7 @@ from habilis.server.assistant.models import (
     ForkRequest,
     LoginRequest,
     NewConversation,
-    Problem,
+    ProblemModel,
     QuestionModel,
     RunDetails,
     RunList,
@@ -42,6 +42,7 @@ from habilis.server.assistant.models import (
     TurnModel,
     TurnRequest,
 )
+from habilis.server.assistant.page_files import SafeHeaders, page_paths, page_route
 from habilis.server.assistant.streams import stream_run, stream_user
 from habilis.server.models import Done, parse_request
 from habilis.server.operations import AS_FILE, BadRequest
@@ -54,7 +55,7 @@ COOKIE_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation:
+class ApiOperation:
     """One operation."""
 
     method: str
@@ -183,7 +184,7 @@ async def get_blob(conversations: Conversations, request: Request) -> Response:
 
 RUN = '/api/runs/{id}'
 OPERATIONS = tuple(
-    Operation(method=method, path=path, handler=handler, request=request, response=response)
+    ApiOperation(method=method, path=path, handler=handler, request=request, response=response)
     for method, path, handler, request, response in (
         ('GET', '/api/status', get_status, None, StatusModel),
         ('GET', '/api/events', stream_user, None, bytes),
@@ -224,6 +225,7 @@ def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> A
     routes += [
         Route('/api/health', partial(_show, JSONResponse({'status': 'ok', 'version': __version__}))),
         Route('/api/login', partial(_log_in, settings), methods=['POST']),
+        page_route(),
     ]
 
     @contextlib.asynccontextmanager
@@ -239,7 +241,7 @@ def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> A
             await conversations.close()
 
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refuse})
-    return Access(app, settings, open_paths=OPEN_PATHS)
+    return SafeHeaders(Access(app, settings, open_paths=OPEN_PATHS | page_paths()))
 
 
 def _endpoint(
@@ -269,7 +271,7 @@ def _status(error: Exception) -> int:
 
 
 def _problem(status: int, error: Exception) -> Response:
-    problem = Problem(title=type(error).__name__, status=status, detail=str(error))
+    problem = ProblemModel(title=type(error).__name__, status=status, detail=str(error))
     return Response(problem.model_dump_json(), status, media_type='application/problem+json')
 
 

@@ -48,7 +48,7 @@ LIVE = (
 logger = logging.getLogger('habilis.server')
 
 
-class Conversation:
+class OpenConversation:
     """One conversation: its session, and the turn under way.
 
     It is the view of its session, and nobody is present in it: a call that needs an approval waits in the journal,
@@ -160,7 +160,7 @@ class Conversation:
         await self._opened.aclose()
 
 
-OpenSession = Callable[[str, str, Conversation], contextlib.AbstractAsyncContextManager[Session]]
+OpenSession = Callable[[str, str, OpenConversation], contextlib.AbstractAsyncContextManager[Session]]
 """The session of a user with this id, and with this view, until it is closed."""
 
 
@@ -171,15 +171,15 @@ class Conversations:
         self.store = store
         self.watchers = watchers
         self._open_session = open_session
-        self._open: dict[tuple[str, str], Conversation] = {}
+        self._open: dict[tuple[str, str], OpenConversation] = {}
         self._lock = asyncio.Lock()
 
-    async def get(self, user: str, session: str) -> Conversation:
+    async def get(self, user: str, session: str) -> OpenConversation:
         """The conversation of this id, which is opened if need be. Raises `HabilisError`."""
         async with self._lock:
             found = self._open.get((user, session))
             if found is None:
-                found = Conversation(self.watchers)
+                found = OpenConversation(self.watchers)
                 await found.open(self._open_session(user, session, found))
                 self._open[user, session] = found
         found.last_used = asyncio.get_running_loop().time()
@@ -213,7 +213,7 @@ class Conversations:
         found = self._open.get((user, info.session))
         return found is not None and found.stop()
 
-    async def _of_run(self, user: str, run: str) -> Conversation:
+    async def _of_run(self, user: str, run: str) -> OpenConversation:
         info = (await read_run(self.store, run, user=user)).info
         return await self.get(user, info.session)
 

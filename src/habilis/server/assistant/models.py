@@ -134,7 +134,7 @@ class StatusModel(BaseModel):
     model: str
 
 
-class Problem(BaseModel):
+class ProblemModel(BaseModel):
     """Why a request failed, as in RFC 9457."""
 
     type: str = 'about:blank'

@@ -38,7 +38,7 @@ MODEL = 'habilis'
 # Requests -------------------------------------------------------------------------------------------------------------
 
 
-class _Part(BaseModel):
+class _SentPart(BaseModel):
     """A part of a message, of either protocol."""
 
     type: str
@@ -46,9 +46,9 @@ class _Part(BaseModel):
     image_url: str | dict[str, Any] = ''
 
 
-class _Message(BaseModel):
+class _SentMessage(BaseModel):
     role: Literal['system', 'developer', 'user', 'assistant', 'tool'] = 'user'
-    content: str | list[_Part] | None = None
+    content: str | list[_SentPart] | None = None
 
     def text(self) -> str:
         """Its words."""
@@ -62,7 +62,7 @@ class _Message(BaseModel):
         return [_image(part.image_url) for part in parts if part.image_url]
 
 
-class _Request(BaseModel):
+class _Options(BaseModel):
     """What is read of a request; sampling options and the like are the agent's own."""
 
     model: str = MODEL
@@ -84,13 +84,13 @@ class _StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class _Completion(_Request):
-    messages: list[_Message] = Field(min_length=1)
+class _Completion(_Options):
+    messages: list[_SentMessage] = Field(min_length=1)
     stream_options: _StreamOptions | None = None
 
 
-class _Response(_Request):
-    input: str | list[_Message]
+class _Response(_Options):
+    input: str | list[_SentMessage]
     previous_response_id: str | None = None
     instructions: str | None = None
 
@@ -127,7 +127,7 @@ async def respond(conversations: Conversations, request: Request) -> Response:
     wanted.check()
     user = request.scope['owner']
     await _check_model(conversations, user, wanted.model)
-    messages = [_Message(content=wanted.input)] if isinstance(wanted.input, str) else wanted.input
+    messages = [_SentMessage(content=wanted.input)] if isinstance(wanted.input, str) else wanted.input
     words = [one.text() for one in messages if one.role != 'assistant']
     text = '\n\n'.join(part for part in [wanted.instructions or '', *words] if part.strip())
     if not text:
@@ -171,7 +171,7 @@ async def _session_of(conversations: Conversations, user: str, response: str | N
         raise BadRequest(msg) from None
 
 
-def _history(message: _Message) -> Message:
+def _history(message: _SentMessage) -> Message:
     """A message of before. Nobody but the server may speak as the system: such words are the user's."""
     return Message(role='assistant' if message.role == 'assistant' else 'user', text=message.text())
 

@@ -39,7 +39,7 @@ async def stream_user(conversations: Conversations, request: Request) -> Respons
 async def _run_events(conversations: Conversations, run: str, after: int) -> AsyncGenerator[str]:
     with conversations.watchers.watch('run', run) as watcher:
         silent_since = time.monotonic()
-        while True:
+        while not conversations.watchers.is_closed:
             # What happened before a record goes out before it: the record replaces it.
             messages = [_message('live', live) for live in watcher.take()]
             for record in await conversations.store.load(run, after=after):
@@ -58,7 +58,7 @@ async def _run_events(conversations: Conversations, run: str, after: int) -> Asy
 async def _user_events(conversations: Conversations, user: str, after: float) -> AsyncGenerator[str]:
     with conversations.watchers.watch('user', user) as watcher:
         yield ': here\n\n'
-        while True:
+        while not conversations.watchers.is_closed:
             changed = [info for info in await conversations.store.runs(user=user) if info.updated > after]
             for info in sorted(changed, key=lambda info: info.updated):
                 after = info.updated

@@ -48,6 +48,8 @@ class Watchers:
 
     def __init__(self) -> None:
         self._by_topic: defaultdict[tuple[str, str], set[Watcher]] = defaultdict(set)
+        self.is_closed = False
+        """Whether the server stops: streams end, and their clients come back to the next one."""
 
     @contextlib.contextmanager
     def watch(self, kind: str, name: str) -> Generator[Watcher]:
@@ -60,6 +62,13 @@ class Watchers:
             self._by_topic[kind, name].discard(watcher)
             if not self._by_topic[kind, name]:
                 del self._by_topic[kind, name]
+
+    def close(self) -> None:
+        """End all streams."""
+        self.is_closed = True
+        for watchers in self._by_topic.values():
+            for watcher in watchers:
+                watcher.wake()
 
     def wake(self, kind: str, name: str, live: Json = None) -> None:
         """Wake those who watch it."""
