@@ -16,7 +16,7 @@ SLOW := benchmarks cli crash evals flows forge/javascript house/test_docs.py mod
   sandbox/remote server test_wheel.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test pytest test-quick test-model test-crash node soak eval-local eval-forge eval-library house lint format bench recording docs wheel clean
+.PHONY: help demo test pytest test-quick test-model test-crash node page soak eval-local eval-forge eval-library house lint format bench recording docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -42,6 +42,11 @@ test-model: $(READY) ## Run the tests that ask the embedded model: some minutes,
 
 test-crash: $(READY) ## Kill runs at every record and at hundreds of random moments, on each store: many minutes
 	$(BIN)/pytest -n $(WORKERS) -m crash $(PYTEST_ARGS)
+
+page: ## Build the page of `habilis serve` from page/ into the package
+	npm install --prefix page --no-save --no-audit --no-fund --loglevel error
+	npm run --prefix page check
+	npm run --prefix page build -- --logLevel warn
 
 node: ## Install the programs of npm that the tests of MCP talk to
 	npm install --prefix tests/node --no-package-lock --no-audit --no-fund --loglevel error
@@ -93,7 +98,7 @@ wheel: $(READY) ## Build a wheel that carries the built component, into dist/
 	$(BIN)/python -m build --wheel
 
 clean: ## Remove all that was built here, the virtual environment too
-	rm -rf $(VENV) build dist site tests/node/node_modules .hypothesis .pytest_cache .ruff_cache $(COMPONENT)
+	rm -rf $(VENV) build dist site tests/node/node_modules page/node_modules .hypothesis .pytest_cache .ruff_cache $(COMPONENT)
 	find src tests examples evals benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The virtual environment is made anew whenever the list of dependencies changes. What the demo needs comes first.

@@ -15,6 +15,7 @@ from habilis.sandbox.process.bubblewrap import find_bubblewrap, why_unusable
 
 INSTALLATION = {
     'namespaces': 'namespaces, which are refused here: in a container, use --security-opt seccomp=unconfined',
+    'chromium': 'Chromium: apt-get install chromium',
     'curl': 'curl: apt-get install curl',
     'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
     'git': 'git: apt-get install git',

@@ -82,7 +82,7 @@ async def test_tools_that_write_are_offered_only_where_files_may_be_changed(
         assert isinstance(chat.model, ScriptedModel)
         prompt = chat.model.requests[0].messages[0].text
         assert ('def read_file' in prompt, 'def write_file' in prompt) == (True, writes)
-        assert ('update_file' in {tool.name for tool in each_tool(chat.tools)}) is writes
+        assert ('update_file' in {tool.name for tool in each_tool(chat.opened.tools)}) is writes
 
 
 async def test_the_next_message_says_what_code_may_do_after_another_mode(session: Open, folder: Path) -> None:
@@ -117,7 +117,7 @@ async def test_a_plan_is_made_without_changes_changed_by_the_user_and_carried_ou
         await chat.set_mode('plan')
         said = (await chat.send('Look around.')).unwrap()
         assert said[:3] == [f"name '{name}' is not defined" for name in ('write_file', 'remember', 'dye')]
-        assert {tool.name for tool in each_tool(chat.tools)} >= {'read_file', 'recall', 'ask_user'}
+        assert {tool.name for tool in each_tool(chat.opened.tools)} >= {'read_file', 'recall', 'ask_user'}
         assert (said[3:], dyed, await memory.facts(), list(folder.iterdir())) == (['done'] * 2, [], [], [])
         plan = (await chat.send('Plan it.')).unwrap()
         assert isinstance(chat.model, ScriptedModel)

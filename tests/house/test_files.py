@@ -12,7 +12,18 @@ LONGEST = 450
 LONGEST_README = 180
 
 BUILT = frozenset(
-    {'__pycache__', '.git', '.hypothesis', '.pytest_cache', '.ruff_cache', '.venv', 'build', 'dist', 'site'}
+    {
+        '__pycache__',
+        '.git',
+        '.hypothesis',
+        '.pytest_cache',
+        '.ruff_cache',
+        '.venv',
+        'build',
+        'dist',
+        'node_modules',
+        'site',
+    }
 )
 TEXT = frozenset(
     {'', '.cfg', '.css', '.html', '.js', '.json', '.md', '.py', '.pyi', '.sh', '.toml', '.txt', '.wit', '.yml'}

@@ -120,7 +120,7 @@ async def _read(store: Store, user: str, last: RunInfo) -> Recorded:
     note = replace(note, mode='') if view.imported else note  # a stranger must not choose it
     ended = view.ended.get('ended')
     is_unfinished = view.state in ('interrupted', 'failed') or (
-        view.state in ('stopped', 'waiting') and ended in (None, 'approval')
+        view.state in ('stopped', 'waiting') and ended in (None, 'approval', 'forked')
     )
     waits = is_unfinished and ended == 'approval'
     said = note.said or ('' if inputs is None else inputs.task)

@@ -16,7 +16,7 @@ from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.undo import TakenBack, take_back
 from habilis.agent.events import AgentEvent, CompactedEvent, RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Hook
-from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
+from habilis.agent.options import ModelChoice, WorkOptions
 from habilis.agent.shortening import Shortened
 from habilis.assistant import records
 from habilis.assistant.agents import SessionAgent
@@ -135,12 +135,7 @@ class Session(Closing):
     @property
     def model(self) -> Model:
         """The model. Raises `AgentError` before the session is open."""
-        return self._ready.model
-
-    @property
-    def tools(self) -> Sequence[AnyTool]:
-        """What code can call, beside the tools of a library. Raises `AgentError` before the session is open."""
-        return self._ready.tools
+        return self.opened.model
 
     @property
     def is_busy(self) -> bool:
@@ -151,11 +146,6 @@ class Session(Closing):
     def usage(self) -> Usage:
         """Of all turns of this process."""
         return self._ledger.total + (Usage() if self._opened is None else self._opened.agent.ledger.total)
-
-    @property
-    def instructions(self) -> Sequence[InstructionFile]:
-        """Those of the project in the workspace, as the next turn would have them."""
-        return self._ready.instructions
 
     @property
     def recalled(self) -> MemoryContext | None:
@@ -202,8 +192,8 @@ class Session(Closing):
         self._one.check(self.id)
         if wanted == self._mode:
             return
-        opened = await self._open_agent(self._ready.model, self._options, mode=wanted)
-        opened.take_model(self._ready)
+        opened = await self._open_agent(self.opened.model, self._options, mode=wanted)
+        opened.take_model(self.opened)
         await self._close_agent()
         self._mode_before, self._mode = self._mode, wanted
         self._opened, self._chat = opened, await self._converse(opened)
@@ -237,17 +227,19 @@ class Session(Closing):
 
     # Turns ------------------------------------------------------------------------------------------------------------
 
-    async def send(self, message: str, *, files: Sequence[File] = (), attached: str = '') -> Result[Any]:
+    async def send(
+        self, message: str, *, files: Sequence[File] = (), attached: str = '', run_id: str = ''
+    ) -> Result[Any]:
         """Take a turn with a message of the user, or continue the unfinished turn with it. Raises `HabilisError`.
 
-        `files` and `attached`, a text such as the list of a folder, came with it. After an error the turn is
-        unfinished: the same message again goes on where it stopped.
+        `files` and `attached`, a text such as the list of a folder, came with it. `run_id`: of a turn that begins.
+        After an error the turn is unfinished: the same message again goes on where it stopped.
         """
         await self.open()
         with self._turn():
-            return await self._send(message, files, attached)
+            return await self._send(message, files, attached, run_id or new_run_id())
 
-    async def _send(self, message: str, files: Sequence[File], attached: str) -> Result[Any]:
+    async def _send(self, message: str, files: Sequence[File], attached: str, run: str) -> Result[Any]:
         await check_idle(self.store, self.memory.user, self.id)
         turn = await self.memory.add_turn(self.id, 'user', message)
         attached = f'{attached_text(self._commands)}{attached}'
@@ -260,16 +252,16 @@ class Session(Closing):
             except JournalError as error:
                 self._show(TurnAbandoned(run=self.unfinished.run, session=self.id, error=error))
                 self.unfinished = None
-        recalled = await self._recall.choose(text, budget=self._ready.policy.memory_tokens())
+        recalled = await self._recall.choose(text, budget=self.opened.policy.memory_tokens())
         said = message if attached else ''
         note = TurnNote(turn=turn.id, said=said, given=self._recall.given, earlier=self._earlier, mode=self._mode)
         parts = [text, *files, *([Recollection(recalled.text)] if recalled.items else [])]
-        chat, run, meta = self._conversation, new_run_id(), {**self.meta, META_KEY: asdict(note)}
+        chat, meta = self._conversation, {**self.meta, META_KEY: asdict(note)}
         return await self._watch(
             Unfinished(run=run, message=message),
             lambda hook: chat.run(parts, run_id=run, meta=meta, hooks=[hook]),
             memory=recalled,
-            instructions=self.instructions,
+            instructions=self.opened.instructions,
         )
 
     def stream(
@@ -291,7 +283,7 @@ class Session(Closing):
         """Decide what a turn waits for (`Result.waiting`), and finish it. Takes the arguments of `Agent.answer`."""
         await self.open()
         with self._turn():
-            await self._ready.agent.answer(run, answer, path=path, user=self.memory.user)
+            await self.opened.agent.answer(run, answer, path=path, user=self.memory.user)
             return await self._finish(Unfinished(run=run, message=''))
 
     async def run_command(self, command: str, show: Callable[[str], None]) -> CommandRun:
@@ -308,13 +300,13 @@ class Session(Closing):
     def stop(self) -> bool:
         """Stop the turn under way, which raises `RunStopped` and is unfinished then. False if there is none."""
         try:
-            self._ready.agent.stop(self._running)
+            self.opened.agent.stop(self._running)
         except (RunNotFound, AgentError):
             return False
         return True
 
     async def _finish(self, turn: Unfinished, answer: str | None = None) -> Result[Any]:
-        agent, user = self._ready.agent, self.memory.user
+        agent, user = self.opened.agent, self.memory.user
         result = await self._watch(turn, lambda hook: agent.resume(turn.run, answer, user=user, hooks=[hook]))
         while self.view.is_present and (doubts := [one for one in result.waiting if not one.tool]):
             self.unfinished = turn
@@ -331,7 +323,7 @@ class Session(Closing):
         instructions: Sequence[InstructionFile] | None = None,
     ) -> Result[Any]:
         """Do the work of a turn, show what happens, and keep the answer."""
-        has_started, edits = False, self._ready.edits
+        has_started, edits = False, self.opened.edits
         await edits.begin()
 
         def hook(event: AgentEvent) -> None:
@@ -345,8 +337,7 @@ class Session(Closing):
             if found := edits.after(event):
                 self._show(FilesEdited(run=turn.run, session=self.id, edits=found))
 
-        self._running = turn.run
-        said = turn.message
+        self._running, said = turn.run, turn.message
         self._show(TurnStarted(run=turn.run, session=self.id, message=said, memory=memory, instructions=instructions))
         try:
             result = await work(hook)
@@ -369,7 +360,8 @@ class Session(Closing):
         return self._one.turn(self.id)
 
     @property
-    def _ready(self) -> SessionAgent:
+    def opened(self) -> SessionAgent:
+        """The agent that takes the turns, with its tools. Raises `AgentError` before the session is open."""
         if self._opened is None:
             msg = 'the session is not open: use `async with`, or await session.open()'
             raise AgentError(msg)
@@ -391,7 +383,7 @@ class Session(Closing):
         note = recorded.note if recorded is not None else TurnNote()
         for turn in await self.memory.turns(session, limit=1):
             self.memory.project = turn.project
-        await self._move(self._ready.agent.conversation(session, user=self.memory.user), note)
+        await self._move(self.opened.agent.conversation(session, user=self.memory.user), note)
         if note.mode and self._given_mode is None:
             await self.set_mode(note.mode)
         self._commands = await unsent_commands(self.memory, session)

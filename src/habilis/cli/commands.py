@@ -21,7 +21,7 @@ COMMANDS = {
     'models': ('habilis.cli.models', 'Show which model is used; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Check the installation and test the sandbox.'),
     'sandbox': ('habilis.cli.sandbox.command', 'Run Python in a sandbox: a file or an interactive prompt.'),
-    'serve': ('habilis.cli.serve', 'Serve sandboxes to other programs and machines.'),
+    'serve': ('habilis.cli.serve.command', 'Serve the assistant, or sandboxes, to people and programs.'),
 }
 """Name of a subcommand: the module that defines its `app`, and its line in the help."""
 

@@ -67,6 +67,13 @@ def not_empty(value: str | None) -> str | None:
     return value
 
 
+def none_empty(values: list[str] | None) -> list[str] | None:
+    """The same for each value of an option that can be repeated."""
+    for value in values or ():
+        not_empty(value)
+    return values
+
+
 def folder(value: str | None) -> str | None:
     """Refuse a path that exists and is not a folder."""
     if not_empty(value) is not None and os.path.exists(str(value)) and not os.path.isdir(str(value)):
@@ -161,7 +168,7 @@ Mcp = Annotated[
         '--mcp',
         metavar='SERVER',
         help='MCP server whose tools the code may call: command line, URL, or JSON file. Can be repeated.',
-        callback=lambda values: [not_empty(value) for value in values] if values else values,
+        callback=none_empty,
     ),
 ]
 Library = Annotated[

@@ -161,7 +161,9 @@ async def list_runs(
 # Changing -------------------------------------------------------------------------------------------------------------
 
 
-async def fork(store: Store, run: str, before: str | int, *, user: str | None = None) -> RunInfo:
+async def fork(
+    store: Store, run: str, before: str | int, *, user: str | None = None, session: str | None = None
+) -> RunInfo:
     """Copy what was recorded before a step to a new run, which can be resumed from there.
 
     Args:
@@ -169,8 +171,10 @@ async def fork(store: Store, run: str, before: str | int, *, user: str | None = 
         run: the id of the run.
         before: the path of a step, or the number of a record. Records after a damaged one are not available.
         user: the user that the run must belong to; None for any.
+        session: the conversation that the new run belongs to; None for that of the run.
     """
     reading = await read_run(store, run, user=user)
+    info = reading.info if session is None else replace(reading.info, session=session)
     first = before if isinstance(before, int) else first_record(reading, before)
     last = len(reading.records) + 1
     if not 1 <= first <= last:
@@ -183,7 +187,7 @@ async def fork(store: Store, run: str, before: str | int, *, user: str | None = 
         return (record.seq < first and not is_end) or is_import_note(record)
 
     forked: Json = {'status': 'stopped', 'value': {'ended': 'forked'}}
-    return await copy_run(TolerantStore(store), reading.info, keep=kept, note=('ended', forked))
+    return await copy_run(TolerantStore(store), info, keep=kept, note=('ended', forked))
 
 
 def is_import_note(record: Record) -> bool:

@@ -4,18 +4,20 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
+from collections.abc import Collection
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from habilis.server.connections import address_group
-from habilis.server.settings import ServiceSettings, is_loopback
+from habilis.server.settings import HttpSettings, is_loopback
 
-OPEN_PATHS = frozenset({'/v1/health', '/openapi.json', '/docs'})
-"""What needs no key."""
+COOKIE = 'habilis-key'
+"""Where a browser keeps its key: it cannot send headers with everything it loads."""
 
 MAX_BUCKETS = 10_000
 LINGER_SECONDS = 2.0
@@ -57,8 +59,12 @@ class Callers(Protocol):
 class Access:
     """Lets a request through if its key, its host name and its rate are right. The caller is `scope['owner']`."""
 
-    def __init__(self, app: ASGIApp, settings: ServiceSettings, others: Callers | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: HttpSettings, *, open_paths: Collection[str], others: Callers | None = None
+    ) -> None:
+        """`open_paths` need no key."""
         self._app = app
+        self._open_paths = open_paths
         self._settings = settings
         self._others = others
         self._rate = RateLimit(settings.requests_per_second)
@@ -108,8 +114,10 @@ class Access:
 
     def _identify(self, scope: Scope, headers: Headers) -> tuple[str | None, Response | None]:
         scheme, _, key = headers.get('authorization', '').partition(' ')
-        owner = self._settings.owner(key.strip() if scheme.lower() == 'bearer' else None)
-        if owner is not None or scope['path'] in OPEN_PATHS:
+        if scheme.lower() != 'bearer':
+            key = cookie_parser(headers.get('cookie', '')).get(COOKIE, '')
+        owner = self._settings.owner(key.strip() or None)
+        if owner is not None or scope['path'] in self._open_paths:
             return owner, None
         return None, _error(401, 'a key is needed: Authorization: Bearer KEY', {'WWW-Authenticate': 'Bearer'})
 

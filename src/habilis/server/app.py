@@ -22,6 +22,9 @@ from habilis.server.operations import OPERATIONS, BadRequest, NotThere, Operatio
 from habilis.server.registry import SandboxRegistry, TooMany
 from habilis.server.settings import ServiceSettings
 
+OPEN_PATHS = frozenset({'/v1/health', '/openapi.json', '/docs'})
+"""What needs no key."""
+
 
 def make_app(settings: ServiceSettings) -> ASGIApp:
     """The service with these settings."""
@@ -60,7 +63,7 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
         sweeper.cancel()
         await asyncio.gather(sweeper, return_exceptions=True)
 
-    return Access(Starlette(routes=routes, lifespan=lifespan), settings, others)
+    return Access(Starlette(routes=routes, lifespan=lifespan), settings, open_paths=OPEN_PATHS, others=others)
 
 
 def _remove_abandoned() -> None:

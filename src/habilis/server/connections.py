@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from habilis.server.settings import ServiceSettings
+from habilis.server.settings import HttpSettings
 
 READ_BYTES = 64 << 10
 """What a client must read of a waiting answer in the time of a request."""
@@ -42,7 +42,7 @@ def address_group(address: str) -> str:
 class Connections:
     """All connections of a server."""
 
-    def __init__(self, settings: ServiceSettings) -> None:
+    def __init__(self, settings: HttpSettings) -> None:
         self.seconds = settings.body_seconds
         self._settings = settings
         self._live: set[Connection] = set()

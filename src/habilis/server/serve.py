@@ -1,12 +1,13 @@
-"""Runs the service: the only module that imports uvicorn."""
+"""Runs a service: the only module that imports uvicorn."""
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Any, cast
 
 from habilis.sandbox.remote.wire import MAX_FRAME
 from habilis.server.connections import Connection, Connections
-from habilis.server.settings import ServiceSettings
+from habilis.server.settings import HttpSettings
 
 try:
     import uvicorn
@@ -20,13 +21,27 @@ except ImportError as error:
 _BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 
 
-def make_server(app: ASGIApp, settings: ServiceSettings) -> uvicorn.Server:
-    """A server that can be started with `serve` and stopped with `should_exit`."""
+class _StoppableServer(uvicorn.Server):
+    """Ends what would not end by itself, before it waits for the answers under way."""
+
+    def __init__(self, config: uvicorn.Config, before_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._before_stop = before_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._before_stop()
+        await super().shutdown(sockets)
+
+
+def make_server(app: ASGIApp, settings: HttpSettings, before_stop: Callable[[], None] = lambda: None) -> uvicorn.Server:
+    """A server of an application that can be started with `serve` and stopped with `should_exit`."""
     connections = Connections(settings)
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.certificate_key,
         http=_http_protocol(connections),
         ws=_websocket_protocol(connections),
         ws_max_size=MAX_FRAME,
@@ -39,10 +54,10 @@ def make_server(app: ASGIApp, settings: ServiceSettings) -> uvicorn.Server:
         log_level='warning',
         server_header=False,
     )
-    return uvicorn.Server(config)
+    return _StoppableServer(config, before_stop)
 
 
-def listen(settings: ServiceSettings) -> socket.socket:
+def listen(settings: HttpSettings) -> socket.socket:
     """A socket for the server. Raises `OSError` if the port is taken."""
     family = socket.AF_INET6 if ':' in settings.host else socket.AF_INET
     return socket.create_server((settings.host.strip('[]'), settings.port), family=family, backlog=512)

@@ -192,7 +192,7 @@ class Commands:
             await self._answer(task)
 
     async def _tools(self, _: str) -> None:
-        rows = [(tool.name, tool.description.partition('\n')[0]) for tool in each_tool(self._session.tools)]
+        rows = [(tool.name, tool.description.partition('\n')[0]) for tool in each_tool(self._session.opened.tools)]
         print_table(('TOOL', 'WHAT IT DOES'), rows, flexible=('WHAT IT DOES',))
         if self._chat.request.library:
             _say('and those of the library: habilis tools list')

@@ -127,7 +127,7 @@ class ChatSession:
         await self._session.open()
         if self.front.is_present:
             say(self.title)
-        self._view.show_instructions(self._session.instructions)
+        self._view.show_instructions(self._session.opened.instructions)
         self._note_options()
 
     async def _with_present_model(self, say: Say) -> CommandRequest:
@@ -161,7 +161,7 @@ class ChatSession:
         if before is not None and before is not model:
             await before.close()
         self.request, self.settings = request, settings
-        self._view.show_instructions(self.session.instructions)
+        self._view.show_instructions(self.session.opened.instructions)
         self._note_options()
 
     async def _choose(

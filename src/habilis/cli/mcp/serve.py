@@ -13,7 +13,8 @@ from habilis.cli.backend_options import BackendOptions
 from habilis.cli.interrupt import run_interruptible
 from habilis.cli.options import Journal, Network, User, folder, words
 from habilis.cli.sandbox.command import Backend, MemoryMb, Packages, Seconds, sandbox_choice, sandbox_settings
-from habilis.cli.serve import KEY_VARIABLE, Idle, Keys, address
+from habilis.cli.serve.listening import announced_address
+from habilis.cli.serve.sandboxes import KEY_VARIABLE, Idle, Keys
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
 from habilis.core.folders import data_folder
@@ -141,6 +142,7 @@ def _serve(wire: 'Wire | None', apps: 'Sequence[App]', settings: 'McpSettings') 
         service = settings.service
         say(f'cannot listen on {service.host}:{service.port}: {error.strerror}; choose another --port')
         raise typer.Exit(2) from None
-    say(f'Serving MCP on http://{address(settings.service, listening)}/mcp. Stop with Ctrl-C.')
+    place = announced_address(settings.service.host, listening.getsockname()[1])
+    say(f'Serving MCP on http://{place}/mcp. Stop with Ctrl-C.')
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve_http(server, listening, apps))

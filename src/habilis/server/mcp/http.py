@@ -36,7 +36,7 @@ def http_app(server: McpServer, settings: McpSettings) -> ASGIApp:
         max_sessions=service.sandboxes,
     )
     routes = [Route(PATH, endpoint=_Endpoint(manager))]
-    return Access(Starlette(routes=routes, lifespan=lambda _app: manager.run()), service)
+    return Access(Starlette(routes=routes, lifespan=lambda _app: manager.run()), service, open_paths=())
 
 
 class _Endpoint:

@@ -1,4 +1,4 @@
-"""`habilis serve`: services of this machine for others."""
+"""`habilis serve sandboxes`."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habilis.cli.options import command_group
+from habilis.cli.serve.listening import announced_address, listening_socket
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
     from habilis.server.settings import ServiceSettings
-
-app = command_group('Serve sandboxes to other programs and machines.')
 
 KEY_VARIABLE = 'HABILIS_SERVER_KEY'
 
@@ -31,11 +29,6 @@ Examples:
 From Python:
   await Sandbox.create('remote', url='http://127.0.0.1:8700', key='…')
 """
-
-
-@app.callback()
-def serve() -> None:
-    """Serve sandboxes to other programs and machines."""
 
 
 Keys = Annotated[
@@ -62,7 +55,6 @@ Idle = Annotated[
 ]
 
 
-@app.command(epilog=EPILOG)
 def sandboxes(
     host: Annotated[str, typer.Option('--host', metavar='ADDRESS', help='Address to listen on.')] = '127.0.0.1',
     port: Annotated[int, typer.Option('--port', metavar='PORT', help='Port to listen on; 0 for any.')] = 8700,
@@ -98,7 +90,7 @@ def sandboxes(
     except (HabilisError, ImportError, TypeError) as error:
         say(str(error))
         raise typer.Exit(2) from None
-    _announce(settings, address(settings, listening))
+    _announce(settings, announced_address(settings.host, listening.getsockname()[1]))
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.serve([listening]))
 
@@ -106,24 +98,14 @@ def sandboxes(
 def _listen(settings: 'ServiceSettings') -> 'tuple[Server, socket]':
     """The server, and the socket it is to serve. The backends it needs are there."""
     from habilis.sandbox import backends
-    from habilis.server.serve import listen, make_server  # says what is missing
+    from habilis.server.serve import make_server  # says what is missing
 
     backend = backends.backend(settings.backend, **settings.backend_settings)
     if settings.e2b and not getattr(backend, 'has_processes', False):
         backends.backend('process')
     from habilis.server.app import make_app
 
-    server = make_server(make_app(settings), settings)
-    try:
-        return server, listen(settings)
-    except OSError as error:
-        say(f'cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port')
-        raise typer.Exit(2) from None
-
-
-def address(settings: 'ServiceSettings', listening: 'socket') -> str:
-    """Host and port, as in a URL."""
-    return f'{f"[{settings.host}]" if ":" in settings.host else settings.host}:{listening.getsockname()[1]}'
+    return make_server(make_app(settings), settings), listening_socket(settings)
 
 
 def _announce(settings: 'ServiceSettings', place: str) -> None:

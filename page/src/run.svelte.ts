@@ -1,0 +1,246 @@
+/** A run as it is shown: made from the records of the journal, and from what happens between them. */
+
+import { blob, listen, type JournalRecord, type Json, type Live } from './api';
+
+type Fields = { [name: string]: Json };
+
+export interface Call {
+  path: string;
+  text: string;
+  state: 'running' | 'done' | 'failed';
+  result: string;
+}
+
+export interface Display {
+  mime: string;
+  data: string;
+  isBase64: boolean;
+}
+
+export interface Variable {
+  name: string;
+  type: string;
+  size: string;
+  text: string;
+}
+
+export interface Step {
+  path: string;
+  seq: number;
+  prose: string;
+  thinking: string;
+  code: string;
+  output: string;
+  value: string;
+  error: string;
+  seconds: number;
+  isDone: boolean;
+  calls: Call[];
+  displays: Display[];
+  variables: Variable[];
+}
+
+export interface Question {
+  path: string;
+  kind: string;
+  tool: string;
+  text: string;
+  arguments: string;
+  diff: string;
+}
+
+const fields = (value: Json | undefined): Fields =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? value : {};
+const text = (value: Json | undefined): string => (typeof value === 'string' ? value : '');
+const shown = (value: Json | undefined): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null));
+
+/** What a value is under the marks of the journal: `{"$": type, "v": …}`. */
+function plain(value: Json | undefined): Json {
+  const marked = fields(value);
+  return '$' in marked ? (marked.v ?? null) : (value ?? null);
+}
+
+/** The words of a reply without its code, which is shown as a cell. */
+export function proseOf(reply: string): string {
+  return reply.replace(/(^|\n)[ \t]*(`{3,}|~{3,})[ \t]*(python|py|tool_code)?[^\n]*\n[\s\S]*?(\n[ \t]*\2|$)/gi, '$1').trim();
+}
+
+export class Run {
+  task = $state('');
+  model = $state('');
+  steps = $state<Step[]>([]);
+  questions = $state<Question[]>([]);
+  answer = $state('');
+  ended = $state('');
+  error = $state('');
+  notices = $state<string[]>([]);
+  phase = $state('');
+  /** What the model is writing. */
+  draft = $state('');
+  cost = $state<number | null>(null);
+  tokens = $state(0);
+  seconds = $state(0);
+  isWorking = $state(true);
+  #last = 0;
+  #queue: Promise<void> = Promise.resolve();
+  #close: () => void;
+
+  constructor(readonly id: string) {
+    this.#close = listen(`/api/runs/${id}/events`, {
+      record: (record: JournalRecord) => {
+        this.#queue = this.#queue.then(() => this.#take(record));
+      },
+      live: (live: Live) => {
+        this.#queue = this.#queue.then(() => this.#happen(live));
+      },
+    });
+  }
+
+  close(): void {
+    this.#close();
+  }
+
+  get variables(): Variable[] {
+    return this.steps.findLast((step) => step.isDone)?.variables ?? [];
+  }
+
+  async #take(record: JournalRecord): Promise<void> {
+    if (record.seq <= this.#last) return;
+    this.#last = record.seq;
+    const value = fields(record.blob ? await blob(this.id, record.blob) : record.value);
+    const parts = record.path.split('/');
+    const name = (parts.at(-1) ?? '').replace(/#\d+$/, '');
+    const isOwn = parts.length === 2;
+    if (record.path === '' && record.kind === 'ended') this.#end(value);
+    else if (parts.length === 1 && record.kind === 'opened') this.#open(value);
+    else if (parts.length === 1 && record.kind === 'done') this.#finish(value);
+    else if (isOwn && name === 'ask' && record.kind === 'done') this.#reply(record, value);
+    else if (isOwn && name === 'cell') this.#cell(record, value);
+    else if (record.kind === 'asked') this.#ask(record, value);
+    else if (record.kind === 'answered') this.questions = this.questions.filter((one) => one.path !== record.path);
+    else if (parts.length === 3 && parts[1]!.startsWith('cell')) this.#call(record, parts.slice(0, 2).join('/'), value);
+  }
+
+  #open(value: Fields): void {
+    this.task = text(value.task);
+    this.model = text(value.model);
+    this.isWorking = true;
+  }
+
+  #reply(record: JournalRecord, value: Fields): void {
+    this.draft = '';
+    this.phase = '';
+    this.isWorking = true;
+    const usage = fields(value.usage);
+    this.tokens += Number(usage.input_tokens ?? 0) + Number(usage.output_tokens ?? 0);
+    this.steps.push({
+      path: record.path.replace('/ask#', '/cell#'),
+      seq: record.seq,
+      prose: proseOf(text(value.text)),
+      thinking: text(value.thinking),
+      code: '',
+      output: '',
+      value: '',
+      error: '',
+      seconds: 0,
+      isDone: false,
+      calls: [],
+      displays: [],
+      variables: [],
+    });
+  }
+
+  #stepOf(path: string): Step | undefined {
+    return this.steps.findLast((step) => step.path === path) ?? this.steps.at(-1);
+  }
+
+  #cell(record: JournalRecord, value: Fields): void {
+    const step = this.#stepOf(record.path);
+    if (!step) return;
+    step.path = record.path;
+    step.code = text(value.code) || step.code;
+    if (record.kind !== 'done') return;
+    const cell = fields(value.cell);
+    const error = fields(cell.error);
+    step.output = text(cell.stdout) + text(cell.stderr);
+    step.value = value.answered ? '' : text(cell.text);
+    step.error = text(error.traceback) || text(error.message);
+    step.seconds = Number(cell.seconds ?? 0);
+    step.isDone = true;
+    step.displays = ((plain(cell.displays) ?? []) as Json[]).map((one) => {
+      const known = fields(one);
+      return { mime: text(known.mime), data: text(plain(known.data)), isBase64: '$' in fields(known.data) };
+    });
+    step.variables = Object.values(fields(value.variables)).map((one) => {
+      const known = fields(one);
+      return { name: text(known.name), type: text(known.type), size: text(known.size), text: text(known.text) };
+    });
+    if (value.answered) this.answer = shown(plain(value.answer));
+  }
+
+  #call(record: JournalRecord, cell: string, value: Fields): void {
+    const step = this.#stepOf(cell);
+    if (!step) return;
+    const known = step.calls.find((one) => one.path === record.path);
+    if (record.kind === 'opened' && !known) {
+      step.calls.push({ path: record.path, text: text(value.call), state: 'running', result: '' });
+    } else if (known && (record.kind === 'done' || record.kind === 'failed')) {
+      known.state = record.kind;
+      known.result = record.kind === 'failed' ? text(value.text) : shown('p' in value ? value.p : value);
+    }
+  }
+
+  #ask(record: JournalRecord, value: Fields): void {
+    this.questions.push({
+      path: record.path,
+      kind: text(value.kind),
+      tool: text(value.tool),
+      text: text(value.question) || shown(value),
+      arguments: value.arguments === undefined ? '' : JSON.stringify(value.arguments, null, 2),
+      diff: text(value.diff),
+    });
+  }
+
+  #finish(value: Fields): void {
+    const result = fields(value.r);
+    const output = fields(value.o);
+    this.cost = Number(fields(result.usage).cost ?? 0);
+    this.seconds = Number(result.seconds ?? 0);
+    if (result.ended === 'answer') this.answer = shown(plain('p' in output ? output.p : this.answer));
+  }
+
+  #end(value: Fields): void {
+    this.ended = text(fields(value.value).ended) || text(value.status);
+    this.isWorking = false;
+    this.phase = '';
+    this.draft = '';
+  }
+
+  #happen(live: Live): void {
+    if (live.parent) return;
+    if (live.kind === 'text') this.draft += live.text;
+    else if (live.kind === 'step_started') this.phase = 'thinking';
+    else if (live.kind === 'model_progress' || live.kind === 'retry') this.phase = live.text;
+    else if (live.kind === 'code') this.#begin(live.text);
+    else if (live.kind === 'output') this.#print(live.text);
+    else if (live.kind === 'notice') this.notices.push(live.text);
+    else if (live.kind === 'turn_started') {
+      this.isWorking = true;
+      this.error = '';
+    } else if (live.kind === 'turn_ended') {
+      this.isWorking = false;
+      this.error = live.error ?? '';
+    }
+  }
+
+  #begin(code: string): void {
+    this.phase = 'running code';
+    const step = this.steps.at(-1);
+    if (step && !step.isDone) step.code = code;
+  }
+
+  #print(output: string): void {
+    const step = this.steps.at(-1);
+    if (step && !step.isDone) step.output += output;
+  }
+}

@@ -1,0 +1,1 @@
+"""`habilis serve`: services of this machine for people and programs."""

@@ -1,0 +1,96 @@
+"""Options of `habilis serve`."""
+
+import asyncio
+import contextlib
+import os
+from typing import Annotated
+
+import typer
+
+from habilis.cli import backend_options, options
+from habilis.cli.memory.options import EmbedderName
+from habilis.cli.serve import sandboxes, tokens
+from habilis.cli.streams import say
+
+EPILOG = """\b
+Examples:
+  habilis serve                                  for you, on this machine
+  habilis serve --workspace . --model ollama:qwen3
+  habilis serve token add ann                    let others in, each with a token of their own
+  habilis serve sandboxes                        sandboxes for programs
+
+\b
+Other front-ends: http://127.0.0.1:8800/v1 speaks OpenAI's protocol.
+"""
+
+app = options.command_group('Serve the assistant, or sandboxes, to people and programs.', EPILOG, no_args_is_help=False)
+app.command(epilog=sandboxes.EPILOG)(sandboxes.sandboxes)
+app.add_typer(tokens.app, name='token')
+
+
+@app.callback(invoke_without_command=True)
+def serve(
+    context: typer.Context,
+    host: Annotated[str, typer.Option('--host', metavar='ADDRESS', help='Address to listen on.')] = '127.0.0.1',
+    port: Annotated[int, typer.Option('--port', metavar='PORT', help='Port to listen on; 0 for any.')] = 8800,
+    certificate: Annotated[
+        str | None, typer.Option('--certificate', metavar='FILE', help='Certificate for HTTPS, in PEM.')
+    ] = None,
+    certificate_key: Annotated[
+        str | None, typer.Option('--certificate-key', metavar='FILE', help='Its private key, in PEM.')
+    ] = None,
+    plain_http: Annotated[
+        bool, typer.Option('--plain-http', help='Serve other machines without encryption, as behind a proxy.')
+    ] = False,
+    model: options.ModelName = None,
+    sandbox: options.SandboxName = None,
+    sandbox_image: backend_options.Image = None,
+    sandbox_url: backend_options.Url = None,
+    allow_weak: backend_options.AllowWeak = False,
+    workspace: options.Workspace = None,
+    checkpoints: options.Checkpoints = False,
+    tools: options.Tools = None,
+    library: options.Library = None,
+    packages: options.Packages = None,
+    network: options.Network = None,
+    embedder: EmbedderName = None,
+    journal: options.RunJournal = None,
+    base_url: options.BaseUrl = None,
+    yes: options.Download = False,
+) -> None:
+    """Serve the assistant to your browser and to other programs; `sandboxes` serves sandboxes alone."""
+    if context.invoked_subcommand is not None:
+        return
+    from habilis.cli.run.request import CommandRequest, ToolNames
+    from habilis.cli.serve.assistant import serve_assistant
+    from habilis.server.settings import AssistantSettings
+
+    request = CommandRequest(
+        model=model,
+        overrides={'base_url': base_url},
+        settings={'sandbox': sandbox, 'journal': journal, 'embedder': embedder},
+        backend=backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak),
+        workspace=options.existing_folder(workspace, create=False),
+        checkpoints=checkpoints,
+        tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
+        library=library,
+        packages=options.words(packages),
+        network=options.words(network),
+        download=yes,
+    )
+    from habilis.core.errors import HabilisError
+
+    try:
+        settings = AssistantSettings(
+            host=host,
+            port=port,
+            users=tokens.users_file(),
+            certificate=certificate,
+            certificate_key=certificate_key,
+            plain_http=plain_http,
+        )
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(serve_assistant(request, settings))
+    except (HabilisError, ImportError) as error:
+        say(str(error))
+        raise typer.Exit(2) from None

@@ -1,0 +1,325 @@
+"""The API of the assistant: a table of operations, and the application that serves it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
+
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from habilis._version import __version__
+from habilis.assistant.records import new_session
+from habilis.core.approval import Approval
+from habilis.core.codec import Json
+from habilis.core.errors import HabilisError, ModelError, RunBusy, RunNotFound, StoreUnavailable
+from habilis.journal.lookup import info_of
+from habilis.journal.questions import open_questions
+from habilis.journal.runs import ListedRun, delete_run, fork, list_runs, state_of
+from habilis.server.access import COOKIE, Access, BodyRefused
+from habilis.server.assistant import openai_protocol
+from habilis.server.assistant.conversations import Conversations
+from habilis.server.assistant.models import (
+    AnswerRequest,
+    ConversationList,
+    ConversationModel,
+    ForkRequest,
+    LoginRequest,
+    NewConversation,
+    ProblemModel,
+    QuestionModel,
+    RunDetails,
+    RunList,
+    RunModel,
+    StatusModel,
+    TurnModel,
+    TurnRequest,
+)
+from habilis.server.assistant.page_files import SafeHeaders, page_paths, page_route
+from habilis.server.assistant.streams import stream_run, stream_user
+from habilis.server.models import Done, parse_request
+from habilis.server.operations import AS_FILE, BadRequest
+from habilis.server.settings import HttpSettings
+
+OPEN_PATHS = frozenset({'/api/health', '/api/login'})
+"""What needs no token."""
+
+COOKIE_SECONDS = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiOperation:
+    """One operation."""
+
+    method: str
+    path: str
+    handler: Callable[[Conversations, Request], Awaitable[Response]]
+    request: type[BaseModel] | None = None
+    response: type[BaseModel] | type[bytes] = field(default=Done)
+
+    @property
+    def summary(self) -> str:
+        """What it does."""
+        return (self.handler.__doc__ or '').partition('\n')[0]
+
+
+# Conversations --------------------------------------------------------------------------------------------------------
+
+
+async def get_status(conversations: Conversations, request: Request) -> Response:
+    """Who is served, and by what."""
+    user = request.scope['owner']
+    model = await conversations.model_name(user)
+    return _json(StatusModel(user=user, version=__version__, model=model))
+
+
+async def list_conversations(conversations: Conversations, request: Request) -> Response:
+    """The conversations of the user, the newest first."""
+    by_session: dict[str, list[ListedRun]] = {}
+    for listed in await list_runs(conversations.store, user=request.scope['owner']):
+        if listed.info.session:
+            by_session.setdefault(listed.info.session, []).append(listed)
+    found = [
+        ConversationModel(
+            id=session,
+            title=turns[-1].info.title,
+            state=turns[0].state,
+            turns=len(turns),
+            updated=max(turn.info.updated for turn in turns),
+        )
+        for session, turns in by_session.items()
+    ]
+    return _json(ConversationList(conversations=found))
+
+
+async def create_conversation(conversations: Conversations, request: Request) -> Response:
+    """Begin a conversation. It is listed from its first message on."""
+    return _json(NewConversation(id=new_session()), 201)
+
+
+async def take_turn(conversations: Conversations, request: Request) -> Response:
+    """Send a message. Its turn is a run, whose events tell the rest; the same Idempotency-Key never begins a second."""
+    wanted = parse_request(TurnRequest, await request.body())
+    files = [sent.file() for sent in wanted.files]
+    user, session = request.scope['owner'], request.path_params['id']
+    key = request.headers.get('idempotency-key', '')
+    run = await conversations.send(user, session, wanted.message, files=files, key=key)
+    return _json(TurnModel(run=run, session=session), 202)
+
+
+# Runs -----------------------------------------------------------------------------------------------------------------
+
+
+async def get_runs(conversations: Conversations, request: Request) -> Response:
+    """The runs of the user, the newest first; with `session`, those of a conversation."""
+    session = request.query_params.get('session')
+    found = await list_runs(conversations.store, user=request.scope['owner'], session=session)
+    return _json(RunList(runs=[_run(listed) for listed in found]))
+
+
+async def get_run(conversations: Conversations, request: Request) -> Response:
+    """A run, and what it waits for."""
+    view = await _read(conversations, request)
+    found = await open_questions(conversations.store, view.info.run)
+    questions = [QuestionModel(path=path, request=asked) for path, asked in found]
+    return _json(RunDetails(**_run(view).model_dump(), questions=questions))
+
+
+async def answer_run(conversations: Conversations, request: Request) -> Response:
+    """Answer what a run waits for, and go on with it."""
+    wanted = parse_request(AnswerRequest, await request.body())
+    run, given = request.path_params['id'], cast('Json', wanted.answer)
+    is_approval = isinstance(given, bool) or (isinstance(given, dict) and 'approved' in given)
+    answer = Approval.from_json(given) if is_approval else given
+    await conversations.decide(request.scope['owner'], run, answer, wanted.path)
+    view = await _read(conversations, request)
+    return _json(TurnModel(run=run, session=view.info.session), 202)
+
+
+async def stop_run(conversations: Conversations, request: Request) -> Response:
+    """Stop a run that is under way. A message, or `resume`, goes on with it."""
+    return _json(Done(ok=await conversations.stop(request.scope['owner'], request.path_params['id'])))
+
+
+async def resume_run(conversations: Conversations, request: Request) -> Response:
+    """Go on with the last turn of a conversation, if it was stopped or has failed."""
+    view = await _read(conversations, request)
+    one = await conversations.get(request.scope['owner'], view.info.session)
+    return _json(TurnModel(run=await one.finish(), session=view.info.session), 202)
+
+
+async def fork_run(conversations: Conversations, request: Request) -> Response:
+    """Copy what was recorded before a step to a new run, in a conversation of its own, and go on from there."""
+    wanted = parse_request(ForkRequest, await request.body())
+    info = await fork(
+        conversations.store,
+        request.path_params['id'],
+        wanted.before,
+        user=request.scope['owner'],
+        session=new_session(),
+    )
+    one = await conversations.get(request.scope['owner'], info.session)
+    return _json(TurnModel(run=await one.finish(), session=info.session), 202)
+
+
+async def remove_run(conversations: Conversations, request: Request) -> Response:
+    """Delete a run, with its records."""
+    await delete_run(conversations.store, request.path_params['id'], user=request.scope['owner'])
+    return _json(Done())
+
+
+async def get_blob(conversations: Conversations, request: Request) -> Response:
+    """A long value or an attached file of a run, by its digest."""
+    view = await _read(conversations, request)
+    data = await conversations.store.blob(view.info.run, request.path_params['digest'])
+    return Response(data, media_type='application/octet-stream', headers=AS_FILE)
+
+
+RUN = '/api/runs/{id}'
+OPERATIONS = tuple(
+    ApiOperation(method=method, path=path, handler=handler, request=request, response=response)
+    for method, path, handler, request, response in (
+        ('GET', '/api/status', get_status, None, StatusModel),
+        ('GET', '/api/events', stream_user, None, bytes),
+        ('GET', '/api/conversations', list_conversations, None, ConversationList),
+        ('POST', '/api/conversations', create_conversation, None, NewConversation),
+        ('POST', '/api/conversations/{id}/turns', take_turn, TurnRequest, TurnModel),
+        ('GET', '/api/runs', get_runs, None, RunList),
+        ('GET', RUN, get_run, None, RunDetails),
+        ('DELETE', RUN, remove_run, None, Done),
+        ('GET', f'{RUN}/events', stream_run, None, bytes),
+        ('GET', RUN + '/blobs/{digest}', get_blob, None, bytes),
+        ('POST', f'{RUN}/answer', answer_run, AnswerRequest, TurnModel),
+        ('POST', f'{RUN}/stop', stop_run, None, Done),
+        ('POST', f'{RUN}/resume', resume_run, None, TurnModel),
+        ('POST', f'{RUN}/fork', fork_run, ForkRequest, TurnModel),
+    )
+)
+
+
+# The application ------------------------------------------------------------------------------------------------------
+
+
+OpenConversations = Callable[[], contextlib.AbstractAsyncContextManager[Conversations]]
+"""Opens the conversations with all that they need, until they are closed."""
+
+
+def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> ASGIApp:
+    """The service of these conversations, which are opened and closed with it."""
+    opened: list[Conversations] = []
+    routes: list[BaseRoute] = [
+        Route(operation.path, _endpoint(opened, operation.handler), methods=[operation.method])
+        for operation in OPERATIONS
+    ]
+    routes += [
+        Route(path, _endpoint(opened, handler, openai_protocol.error), methods=[method])
+        for method, path, handler in openai_protocol.OPERATIONS
+    ]
+    routes += [
+        Route('/api/health', partial(_show, JSONResponse({'status': 'ok', 'version': __version__}))),
+        Route('/api/login', partial(_log_in, settings), methods=['POST']),
+        page_route(),
+    ]
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        async with open_conversations() as conversations:
+            opened.append(conversations)
+            resuming = asyncio.create_task(conversations.resume_interrupted())
+            sweeping = asyncio.create_task(conversations.close_idle())
+            yield
+            resuming.cancel()
+            sweeping.cancel()
+            await asyncio.gather(resuming, sweeping, return_exceptions=True)
+            await conversations.close()
+
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refuse})
+    return SafeHeaders(Access(app, settings, open_paths=OPEN_PATHS | page_paths()))
+
+
+def _endpoint(
+    opened: list[Conversations],
+    handler: Callable[[Conversations, Request], Awaitable[Response]],
+    refuse: 'Callable[[int, Exception], Response] | None' = None,
+) -> Callable[[Request], Awaitable[Response]]:
+    refuse = refuse or _problem
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await handler(opened[0], request)
+        except BodyRefused as error:
+            return refuse(error.status, error)
+        except (HabilisError, BadRequest, ValueError) as error:
+            return refuse(_status(error), error)
+
+    return endpoint
+
+
+def _status(error: Exception) -> int:
+    if isinstance(error, RunNotFound):
+        return 404
+    if isinstance(error, RunBusy):
+        return 409
+    return 503 if isinstance(error, StoreUnavailable | ModelError) else 400
+
+
+def _problem(status: int, error: Exception) -> Response:
+    problem = ProblemModel(title=type(error).__name__, status=status, detail=str(error))
+    return Response(problem.model_dump_json(), status, media_type='application/problem+json')
+
+
+async def _log_in(settings: HttpSettings, request: Request) -> Response:
+    """Keep the token of a browser where its scripts cannot read it."""
+    try:
+        wanted = parse_request(LoginRequest, await request.body())
+    except (BodyRefused, ValueError) as error:
+        return _problem(400, error)
+    owner = settings.owner(wanted.token)
+    if owner is None:
+        return _problem(401, ValueError("this is nobody's token"))
+    response = _json(Done())
+    is_secure = bool(settings.certificate)
+    response.set_cookie(COOKIE, wanted.token, COOKIE_SECONDS, httponly=True, samesite='strict', secure=is_secure)
+    return response
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """There is no such path, or no such method of it."""
+    assert isinstance(error, HTTPException)
+    return _problem(error.status_code, ValueError(f'{error.detail}: {request.method} {request.url.path}'))
+
+
+async def _show(response: Response, _request: Request) -> Response:
+    return response
+
+
+async def _read(conversations: Conversations, request: Request) -> ListedRun:
+    info = await info_of(conversations.store, request.path_params['id'], request.scope['owner'])
+    return ListedRun(info=info, state=await state_of(conversations.store, info))
+
+
+def _run(listed: ListedRun) -> RunModel:
+    info = listed.info
+    return RunModel(
+        run=info.run,
+        state=listed.state,
+        kind=info.kind,
+        name=info.name,
+        title=info.title,
+        session=info.session,
+        parent=info.parent,
+        error=info.error,
+        created=info.created,
+        updated=info.updated,
+    )
+
+
+def _json(model: BaseModel, status: int = 200) -> Response:
+    return Response(model.model_dump_json(), status, media_type='application/json')

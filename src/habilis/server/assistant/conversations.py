@@ -1,0 +1,262 @@
+"""The conversations that are open on this server. A turn goes on whoever watches it, and after a restart."""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any
+
+from habilis.agent import Agent, events
+from habilis.agent.contract import Result, Waiting
+from habilis.agent.durable.trajectory import read_trajectories
+from habilis.assistant import Session, SessionEvent, TurnEnded, TurnStarted
+from habilis.core.approval import Approval
+from habilis.core.codec import Json
+from habilis.core.errors import HabilisError, RunBusy, RunNotFound
+from habilis.journal.copies import new_run_id
+from habilis.journal.questions import check_answer
+from habilis.journal.runs import list_runs, read_run
+from habilis.models.files import File
+from habilis.server.assistant.watching import WatchedStore, Watchers
+from habilis.tools import ApprovalRequest
+
+IDLE_SECONDS = 900.0
+API_SESSION = 'api'
+"""The conversation whose agent answers what belongs to none. It has no turns."""
+
+SERVED = 'habilis serve'
+"""Key in the metadata of a run: this server may resume it when it starts."""
+
+LIVE = (
+    events.StepStarted,
+    events.ModelProgress,
+    events.TextEvent,
+    events.ThinkingEvent,
+    events.RetryEvent,
+    events.CodeEvent,
+    events.OutputEvent,
+    events.ToolLogged,
+    events.ToolProgress,
+    events.NoticeEvent,
+    events.CompactedEvent,
+    TurnStarted,
+    TurnEnded,
+)
+"""What the journal does not have, or has only at the end of a step."""
+
+logger = logging.getLogger('habilis.server')
+
+
+class OpenConversation:
+    """One conversation: its session, and the turn under way.
+
+    It is the view of its session, and nobody is present in it: a call that needs an approval waits in the journal,
+    where every browser sees it, and the server may be restarted before it is answered.
+    """
+
+    is_present = False
+
+    def __init__(self, watchers: Watchers) -> None:
+        self.session: Session
+        self.last_used = 0.0
+        self._opened = contextlib.AsyncExitStack()
+        self._watchers = watchers
+        self._run = ''
+        self._turn: asyncio.Task[Result[Any]] | None = None
+        self._listeners: set[Callable[[SessionEvent], None]] = set()
+
+    # The view of the session ------------------------------------------------------------------------------------------
+
+    def show(self, event: SessionEvent) -> None:
+        """Pass on what the journal does not have."""
+        for listener in tuple(self._listeners):
+            listener(event)
+        if isinstance(event, TurnStarted):
+            self._run = event.run
+        if isinstance(event, LIVE):
+            self._watchers.wake('run', self._run, _as_json(event))
+
+    async def answer(self, question: str) -> str | None:
+        """Nobody is present."""
+
+    async def approve(self, request: ApprovalRequest) -> bool | Approval:
+        """Nobody is present."""
+        return False
+
+    async def may_repeat(self, call: Waiting) -> bool:
+        """Nobody is present."""
+        return False
+
+    # Turns ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn is under way."""
+        return self._turn is not None and not self._turn.done()
+
+    async def send(self, message: str, files: Sequence[File], run: str) -> str:
+        """Begin a turn. Returns the id of its run, which is in the journal then. Raises `HabilisError`."""
+        return await self._begin(self.session.send(message, files=files, run_id=run), run)
+
+    async def stream(self, message: str, files: Sequence[File], run: str) -> AsyncGenerator[SessionEvent, None]:
+        """Begin a turn, and yield its events; the last is `TurnEnded`. The turn goes on if this is closed."""
+        queue: asyncio.Queue[SessionEvent] = asyncio.Queue()
+        listener = queue.put_nowait
+        self._listeners.add(listener)
+        try:
+            await self.send(message, files, run)
+            while True:
+                event = await queue.get()
+                yield event
+                if isinstance(event, TurnEnded):
+                    return
+        finally:
+            self._listeners.discard(listener)
+
+    async def decide(self, run: str, answer: Json | Approval, path: str | None) -> str:
+        """Answer what a turn waits for, and go on with it."""
+        return await self._begin(self.session.answer(run, answer, path=path), run)
+
+    async def finish(self) -> str:
+        """Go on with the turn that was cut short."""
+        unfinished = self.session.unfinished
+        return await self._begin(self.session.finish(), unfinished.run if unfinished else '')
+
+    async def _begin(self, work: Coroutine[Any, Any, Result[Any]], run: str) -> str:
+        if self.is_busy:
+            work.close()
+            msg = f'the conversation {self.session.id!r} is in the middle of a turn: wait for it, or stop it'
+            raise RunBusy(msg)
+        self._turn = asyncio.create_task(work)
+        self._turn.add_done_callback(_log)
+        with self._watchers.watch('run', run) as watcher:
+            while not self._turn.done() and not await self._is_recorded(run):
+                await watcher.wait(0.05)
+        if self._turn.done() and not await self._is_recorded(run):
+            self._turn.result()  # raises why
+        return run
+
+    async def _is_recorded(self, run: str) -> bool:
+        try:
+            await self.session.store.info(run)
+        except RunNotFound:
+            return False
+        return True
+
+    def stop(self) -> bool:
+        """Stop the turn under way. False if there is none."""
+        return self.session.stop()
+
+    async def open(self, session: contextlib.AbstractAsyncContextManager[Session]) -> None:
+        """Open the session. Raises `HabilisError`."""
+        self.session = await self._opened.enter_async_context(session)
+
+    async def close(self) -> None:
+        """Stop the turn as a kill would: the next server goes on with it."""
+        if self._turn is not None:
+            self._turn.cancel()
+            await asyncio.gather(self._turn, return_exceptions=True)
+        await self._opened.aclose()
+
+
+OpenSession = Callable[[str, str, OpenConversation], contextlib.AbstractAsyncContextManager[Session]]
+"""The session of a user with this id, and with this view, until it is closed."""
+
+
+class Conversations:
+    """All conversations that are open, by user."""
+
+    def __init__(self, store: WatchedStore, watchers: Watchers, open_session: OpenSession) -> None:
+        self.store = store
+        self.watchers = watchers
+        self._open_session = open_session
+        self._open: dict[tuple[str, str], OpenConversation] = {}
+        self._lock = asyncio.Lock()
+
+    async def get(self, user: str, session: str) -> OpenConversation:
+        """The conversation of this id, which is opened if need be. Raises `HabilisError`."""
+        async with self._lock:
+            found = self._open.get((user, session))
+            if found is None:
+                found = OpenConversation(self.watchers)
+                await found.open(self._open_session(user, session, found))
+                self._open[user, session] = found
+        found.last_used = asyncio.get_running_loop().time()
+        return found
+
+    async def agent(self, user: str) -> Agent[Any]:
+        """The agent that answers a user, for a run that is no turn of a conversation."""
+        return (await self.get(user, API_SESSION)).session.opened.agent
+
+    async def model_name(self, user: str) -> str:
+        """The name of the model that answers a user."""
+        return (await self.get(user, API_SESSION)).session.model.name
+
+    async def send(self, user: str, session: str, message: str, *, files: Sequence[File] = (), key: str = '') -> str:
+        """Begin a turn; its run. The same key again returns the same run, also after a restart."""
+        run = f'run-{hashlib.sha256(f"{user} {key}".encode()).hexdigest()[:12]}' if key else new_run_id()
+        with contextlib.suppress(RunNotFound):
+            if key and (await self.store.info(run)).user == user:
+                return run
+        return await (await self.get(user, session)).send(message, files, run)
+
+    async def decide(self, user: str, run: str, answer: Json | Approval, path: str | None) -> str:
+        """Answer what a run waits for, and go on with it. Raises `RunNotFound`, `RunBusy` or `JournalError`."""
+        given = answer.to_json() if isinstance(answer, Approval) else answer
+        await check_answer(self.store, run, given, path=path, user=user)
+        return await (await self._of_run(user, run)).decide(run, answer, path)
+
+    async def stop(self, user: str, run: str) -> bool:
+        """Stop a run. False if it is not under way here."""
+        info = (await read_run(self.store, run, user=user)).info
+        found = self._open.get((user, info.session))
+        return found is not None and found.stop()
+
+    async def _of_run(self, user: str, run: str) -> OpenConversation:
+        info = (await read_run(self.store, run, user=user)).info
+        return await self.get(user, info.session)
+
+    async def resume_interrupted(self) -> None:
+        """Go on with the turns that were under way when the server was killed."""
+        for listed in await list_runs(self.store, state='interrupted'):
+            info = listed.info
+            try:
+                agents = await read_trajectories(await read_run(self.store, info.run))
+                inputs = agents[0].inputs if agents else None
+                if inputs is not None and SERVED in inputs.meta:
+                    await (await self.get(info.user, info.session)).finish()
+            except HabilisError as error:
+                logger.warning('%s cannot be resumed: %s', info.run, error)
+
+    async def close_idle(self) -> None:
+        """Close the conversations that were not used for a while. They are opened again when they are."""
+        while True:
+            await asyncio.sleep(IDLE_SECONDS / 10)
+            now = asyncio.get_running_loop().time()
+            for key, one in list(self._open.items()):
+                if not one.is_busy and now - one.last_used > IDLE_SECONDS:
+                    del self._open[key]
+                    await one.close()
+
+    async def close(self) -> None:
+        """Close all."""
+        await asyncio.gather(*(one.close() for one in self._open.values()))
+        self._open.clear()
+
+
+def _as_json(event: SessionEvent) -> Json:
+    known: dict[str, Json] = {'kind': event.kind, 'run': event.run, 'step': event.step, 'text': event.text}
+    if event.parent:
+        known |= {'parent': event.parent, 'agent': event.agent}
+    if isinstance(event, events.OutputEvent):
+        known['stream'] = event.stream
+    if isinstance(event, TurnEnded) and event.error is not None:
+        known['error'] = str(event.error) or type(event.error).__name__
+    return known
+
+
+def _log(task: asyncio.Task[Result[Any]]) -> None:
+    """Take the exception of a turn, which those who watch have been told."""
+    if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, HabilisError):
+        logger.error('a turn failed', exc_info=error)

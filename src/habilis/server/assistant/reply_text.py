@@ -1,0 +1,65 @@
+"""What a turn says, for front-ends that show text alone: the words of the model and its answer, and the work apart."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from habilis.agent import events
+from habilis.agent.context.output import as_text
+from habilis.agent.contract import Result
+from habilis.agent.hooks.reply_stream import ReplyStream
+from habilis.assistant import SessionEvent
+
+
+class Said(NamedTuple):
+    """A piece of text: what the model says to the user, or what it does on the way."""
+
+    kind: Literal['answer', 'work']
+    text: str
+
+
+class ReplyText:
+    """Takes the events of a turn, and returns what they say."""
+
+    def __init__(self) -> None:
+        self._reply = ReplyStream()
+        self._words = ''
+        """What the model has said since its last code: the answer, if nothing follows."""
+
+        self._has_spoken = False
+
+    def feed(self, event: SessionEvent) -> Iterator[Said]:
+        """The pieces of an event. Those of subagents are not shown."""
+        if event.parent:
+            return
+        if isinstance(event, events.TextEvent):
+            yield from self._speak(piece.text for piece in self._reply.feed(event.delta.text) if piece.kind == 'prose')
+        elif isinstance(event, events.ThinkingEvent):
+            yield Said('work', event.delta.thinking)
+        elif isinstance(event, events.ModelReplied):
+            yield from self._speak(piece.text for piece in self._reply.finish() if piece.kind == 'prose')
+            self._reply = ReplyStream()
+        elif isinstance(event, events.CodeEvent):
+            self._words = ''
+            yield Said('work', f'\n```python\n{event.code.strip()}\n```\n')
+        elif isinstance(event, events.CellFinished):
+            shown = event.cell.stdout + (str(event.cell.error) if event.cell.error else event.cell.text or '')
+            if shown.strip():
+                yield Said('work', f'\n```text\n{shown.strip()[:2000]}\n```\n')
+
+    def _speak(self, pieces: Iterator[str]) -> Iterator[Said]:
+        for text in pieces:
+            yield Said('answer', f'\n\n{text}' if self._has_spoken and not self._words else text)
+            self._words += text
+            self._has_spoken = True
+
+    def end(self, result: Result[Any]) -> Iterator[Said]:
+        """What is still to be said: the answer, unless the model has just said it, or what the run waits for."""
+        said = self._words.strip()
+        if result.ended == 'answer':
+            answer = '' if result.output is None else as_text(result.output)
+        elif result.waiting:
+            answer = result.question or f'Waiting for a person: {", ".join(one.question for one in result.waiting)}'
+        else:
+            answer = f'Stopped: {result.ended}'
+        if answer.strip() and answer.strip() != said:
+            yield Said('answer', f'\n\n{answer}' if self._has_spoken else answer)

@@ -1,0 +1,108 @@
+"""Who watches what: open streams are woken by the records of a run, and get what happens between records."""
+
+import asyncio
+import contextlib
+from collections import defaultdict, deque
+from collections.abc import Generator, Mapping, Sequence
+
+from habilis.core.codec import Json
+from habilis.journal import Record, RunInfo, Store
+from habilis.journal.stores.wrapper import StoreWrapper
+
+MAX_LIVE = 2_000
+"""What waits for a slow client. Older ones are dropped: the record that follows has all of it."""
+
+
+class Watcher:
+    """One open stream."""
+
+    def __init__(self) -> None:
+        self._live: deque[Json] = deque(maxlen=MAX_LIVE)
+        self._is_due = asyncio.Event()
+
+    def wake(self, live: Json = None) -> None:
+        """There may be something new in the journal; or this has happened, which the journal does not have."""
+        if live is not None:
+            self._live.append(live)
+        self._is_due.set()
+
+    def take(self) -> list[Json]:
+        """What has happened since the last time."""
+        taken = list(self._live)
+        self._live.clear()
+        return taken
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until it is woken, at most so long. Whether it was."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._is_due.wait()
+        except TimeoutError:
+            return False
+        self._is_due.clear()
+        return True
+
+
+class Watchers:
+    """The open streams by what they watch: a run, or all runs of a user."""
+
+    def __init__(self) -> None:
+        self._by_topic: defaultdict[tuple[str, str], set[Watcher]] = defaultdict(set)
+        self.is_closed = False
+        """Whether the server stops: streams end, and their clients come back to the next one."""
+
+    @contextlib.contextmanager
+    def watch(self, kind: str, name: str) -> Generator[Watcher]:
+        """Watch the `run` or the `user` of this name."""
+        watcher = Watcher()
+        self._by_topic[kind, name].add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._by_topic[kind, name].discard(watcher)
+            if not self._by_topic[kind, name]:
+                del self._by_topic[kind, name]
+
+    def close(self) -> None:
+        """End all streams."""
+        self.is_closed = True
+        for watchers in self._by_topic.values():
+            for watcher in watchers:
+                watcher.wake()
+
+    def wake(self, kind: str, name: str, live: Json = None) -> None:
+        """Wake those who watch it."""
+        for watcher in self._by_topic.get((kind, name), ()):
+            watcher.wake(live)
+
+
+class WatchedStore(StoreWrapper):
+    """A store that wakes those who watch what it stores."""
+
+    def __init__(self, store: Store, watchers: Watchers) -> None:
+        super().__init__(store)
+        self._watchers = watchers
+
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
+        """See `Store`."""
+        created = await super().create(info, records, blobs=blobs)
+        self._watchers.wake('run', info.run)
+        self._watchers.wake('user', info.user)
+        return created
+
+    async def append(
+        self,
+        run: str,
+        records: Sequence[Record],
+        *,
+        epoch: int,
+        info: RunInfo | None = None,
+        blobs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """See `Store`."""
+        await super().append(run, records, epoch=epoch, info=info, blobs=blobs)
+        self._watchers.wake('run', run)
+        if info is not None:
+            self._watchers.wake('user', info.user)

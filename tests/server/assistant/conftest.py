@@ -1,0 +1,70 @@
+"""The assistant on a port of its own, with a scripted model."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from uvicorn import Server
+
+from habilis.assistant import Session
+from habilis.journal.stores.urls import open_store
+from habilis.memory import Memory
+from habilis.models.scripted import Script, Scripted, ScriptedModel
+from habilis.server.assistant.api import make_app
+from habilis.server.assistant.conversations import SERVED, Conversations, OpenConversation
+from habilis.server.assistant.watching import WatchedStore, Watchers
+from habilis.server.serve import listen, make_server
+from habilis.server.settings import HttpSettings
+from habilis.tools import people_toolset
+
+Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
+
+
+def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, **options: Any) -> Server:
+    """The assistant with the journal and the memory of a folder."""
+    watchers = Watchers()
+
+    @contextlib.asynccontextmanager
+    async def open_conversations() -> AsyncGenerator[Conversations]:
+        store = WatchedStore(open_store(str(folder / 'journal.db')), watchers)
+        model = ScriptedModel(script)
+
+        @contextlib.asynccontextmanager
+        async def open_session(user: str, session: str, view: OpenConversation) -> AsyncGenerator[Session]:
+            given: Any = {**options, 'tools': [*options.get('tools', ()), people_toolset()]}
+            meta = {SERVED: True}
+            async with (
+                Memory(folder / 'memory.db', user=user) as memory,
+                Session(model, memory=memory, journal=store, id=session, view=view, meta=meta, **given) as opened,
+            ):
+                yield opened
+
+        yield Conversations(store, watchers, open_session)
+        await store.close()
+
+    return make_server(make_app(settings, open_conversations), settings, watchers.close)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Serve:
+    """Serves a script; the journal and the memory are those of the test, so that a second server goes on."""
+
+    @contextlib.contextmanager
+    def serve(script: 'Script | Sequence[Scripted]', *, keys: tuple[str, ...] = (), **options: Any) -> Generator[str]:
+        settings = HttpSettings(port=0, keys=keys)
+        server = service(tmp_path, script, settings, **options)
+        listening = listen(settings)
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
+        thread.start()
+        try:
+            yield f'http://127.0.0.1:{listening.getsockname()[1]}'
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            listening.close()
+
+    return serve

@@ -1,0 +1,218 @@
+"""The API of the assistant: turns, events, approvals, forks; after a kill too; each user alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from habilis.tools import tool
+from tests.server.assistant.conftest import Serve
+
+Event = tuple[str, str, dict[str, Any]]
+"""The id, the kind and the data."""
+
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    return f'paid {amount}'
+
+
+def events(user: httpx2.Client, run: str, *, after: int | str = 0) -> Iterator[Event]:
+    """The events of a run, as they come."""
+    with user.stream('GET', f'/api/runs/{run}/events', params={'after': after}, timeout=60) as response:
+        assert response.status_code == 200
+        yield from parse(response.iter_lines())
+
+
+def parse(lines: Iterator[str]) -> Iterator[Event]:
+    fields: dict[str, str] = {}
+    for line in lines:
+        if line:
+            name, _, value = line.partition(': ')
+            fields[name] = value
+        elif 'event' in fields:
+            yield fields.get('id', ''), fields['event'], json.loads(fields['data'])
+            fields = {}
+
+
+def records(found: Iterator[Event], until: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    """The records up to the first that fits."""
+    kept: list[dict[str, Any]] = []
+    for id, kind, data in found:
+        if kind == 'record':
+            assert id == str(data['seq'])
+            kept.append(data)
+            if until(data):
+                return kept
+    raise AssertionError(kept)
+
+
+def is_end(record: dict[str, Any]) -> bool:
+    return record['kind'] == 'ended'
+
+
+def begin(user: httpx2.Client, message: str, session: str | None = None, key: str = '') -> dict[str, str]:
+    session = session or user.post('/api/conversations').json()['id']
+    headers = {'Idempotency-Key': key} if key else {}
+    sent = user.post(f'/api/conversations/{session}/turns', json={'message': message}, headers=headers)
+    assert sent.status_code == 202, sent.text
+    return sent.json()
+
+
+def test_a_turn_is_told_as_it_happens(serve: Serve) -> None:
+    script = ['I add.\n```python\nx = 1 + 2\nprint("sum", x)\n```', '```python\nfinal_answer(x * 2)\n```']
+    with serve(script) as address, httpx2.Client(base_url=address) as user:
+        turn = begin(user, 'Add 1 and 2')
+        told = list(_upto_end(events(user, turn['run'])))
+        cells = [data['value']['cell'] for _, kind, data in told if kind == 'record' and 'cell#' in data['path']]
+        assert cells[0]['stdout'] == 'sum 3\n'
+        [listed] = user.get('/api/conversations').json()['conversations']
+        assert (listed['id'], listed['title'], listed['turns']) == (turn['session'], 'Add 1 and 2', 1)
+
+
+def _upto_end(found: Iterator[Event]) -> Iterator[Event]:
+    for event in found:
+        yield event
+        if event[1] == 'record' and is_end(event[2]):
+            return
+
+
+def test_a_client_that_was_cut_off_goes_on_without_a_gap_or_a_repeat(serve: Serve) -> None:
+    script = ['```python\nx = 1\n```', '```python\nfinal_answer(x)\n```']
+    with serve(script) as address, httpx2.Client(base_url=address) as user:
+        run = begin(user, 'Go')['run']
+        first = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
+        rest = records(events(user, run, after=first[-1]['seq']), is_end)
+        whole = records(events(user, run), is_end)
+    assert [*first, *rest] == whole
+    assert [record['seq'] for record in whole] == list(range(1, len(whole) + 1))
+
+
+def test_the_same_key_begins_no_second_turn(serve: Serve) -> None:
+    with serve(['```python\nfinal_answer(1)\n```']) as address, httpx2.Client(base_url=address) as user:
+        first = begin(user, 'Go', key='k1')
+        assert begin(user, 'Go', first['session'], key='k1') == first
+        records(events(user, first['run']), is_end)
+        assert begin(user, 'Go', first['session'], key='k1') == first
+        assert len(user.get('/api/runs').json()['runs']) == 1
+
+
+def test_an_approval_waits_for_any_browser_also_after_a_restart(serve: Serve) -> None:
+    script = ['```python\ngot = pay(5)\nfinal_answer(got)\n```']
+    with serve(script, tools=[pay]) as address, httpx2.Client(base_url=address) as user:
+        run = begin(user, 'Pay 5')['run']
+        asked = records(events(user, run), lambda record: record['kind'] == 'asked')[-1]
+        records(events(user, run, after=asked['seq']), is_end)
+    with serve([], tools=[pay]) as address, httpx2.Client(base_url=address) as user:
+        details = user.get(f'/api/runs/{run}').json()
+        assert details['state'] == 'waiting'
+        [question] = details['questions']
+        wrong = user.post(f'/api/runs/{run}/answer', json={'path': 'nowhere', 'answer': True})
+        assert (wrong.status_code, wrong.headers['content-type']) == (400, 'application/problem+json')
+        answered = user.post(f'/api/runs/{run}/answer', json={'path': question['path'], 'answer': True})
+        assert answered.status_code == 202
+        records(
+            events(user, run, after=asked['seq'] + 1),
+            lambda record: is_end(record) and record['seq'] > asked['seq'] + 2,
+        )
+        assert user.get(f'/api/runs/{run}').json()['state'] == 'done'
+
+
+def test_two_users_see_only_their_own(serve: Serve) -> None:
+    keys = ('a' * 20, 'b' * 20)
+    ann, bob = ({'Authorization': f'Bearer {key}'} for key in keys)
+    with serve(['```python\nfinal_answer(1)\n```'], keys=keys) as address, httpx2.Client(base_url=address) as user:
+        assert user.get('/api/runs').status_code == 401
+        user.headers.update(ann)
+        turn = begin(user, 'Mine')
+        records(events(user, turn['run']), is_end)
+        user.headers.update(bob)
+        assert user.get('/api/runs').json() == {'runs': []}
+        assert user.get('/api/conversations').json() == {'conversations': []}
+        run = turn['run']
+        for method, path in (
+            ('GET', ''),
+            ('GET', '/events'),
+            ('GET', '/blobs/' + '0' * 64),
+            ('POST', '/answer'),
+            ('POST', '/stop'),
+            ('POST', '/resume'),
+            ('POST', '/fork'),
+            ('DELETE', ''),
+        ):
+            body = {'/answer': {'answer': True}, '/fork': {'before': 3}}.get(path)
+            assert user.request(method, f'/api/runs/{run}{path}', json=body).status_code == 404, path
+        user.headers.update(ann)
+        assert user.get(f'/api/runs/{run}').json()['state'] == 'done'
+
+
+def test_a_fork_goes_on_in_a_conversation_of_its_own(serve: Serve) -> None:
+    script = ['```python\nx = 1\n```', '```python\nfinal_answer(x)\n```', '```python\nfinal_answer(x + 10)\n```']
+    with serve(script) as address, httpx2.Client(base_url=address) as user:
+        turn = begin(user, 'Go')
+        whole = records(events(user, turn['run']), is_end)
+        second = next(record for record in whole if record['path'].endswith('ask#2'))
+        fork = user.post(f'/api/runs/{turn["run"]}/fork', json={'before': second['seq']})
+        assert fork.status_code == 202, fork.text
+        copy = fork.json()
+        assert copy['session'] != turn['session']
+        again = records(events(user, copy['run']), lambda record: is_end(record) and record['seq'] > len(whole) - 2)
+        answers = [
+            record['value']['answer']
+            for record in again
+            if 'answer' in str(record.get('value')) and record['path'].endswith('cell#2')
+        ]
+        assert answers == [11]
+
+
+def test_nonsense_is_refused_and_loses_nothing(serve: Serve) -> None:
+    with serve([]) as address, httpx2.Client(base_url=address) as user:
+        for path, body in (
+            ('/api/conversations/x/turns', b'{'),
+            ('/api/conversations/x/turns', b'{"message": ""}'),
+            ('/api/conversations/x/turns', b'{"message": "a", "more": 1}'),
+            ('/api/conversations/x/turns', b'{"message": "a", "files": [{"name": "f", "data": "!"}]}'),
+        ):
+            refused = user.post(path, content=body)
+            assert (refused.status_code, refused.headers['content-type']) == (400, 'application/problem+json'), body
+        assert user.get('/api/runs/none').status_code == 404
+        assert user.get('/api/runs/none/events').status_code == 404
+        assert user.get('/api/events', params={'after': 'x'}).status_code == 400
+        assert user.get('/api/runs', headers={'Host': 'evil.example'}).status_code == 403
+        assert user.post('/api/conversations', headers={'Origin': 'http://evil.example'}).status_code == 403
+
+
+def test_a_killed_server_goes_on_when_it_is_started_again(tmp_path: Path) -> None:
+    environment = {**os.environ, 'PYTHONPATH': os.getcwd()}
+
+    def start() -> tuple[subprocess.Popen[str], str]:
+        command = [sys.executable, '-m', 'tests.server.assistant.worker', str(tmp_path)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        assert process.stdout is not None
+        with process.stdout as output:
+            return process, output.readline().strip()
+
+    first, address = start()
+    with httpx2.Client(base_url=address) as user:
+        run = begin(user, 'Go')['run']
+        seen = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    (tmp_path / 'go').touch()
+    second, address = start()
+    try:
+        with httpx2.Client(base_url=address) as user:
+            rest = records(events(user, run, after=seen[-1]['seq']), is_end)
+            assert user.get(f'/api/runs/{run}').json()['state'] == 'done'
+    finally:
+        second.kill()
+        second.wait()
+    assert [record['seq'] for record in [*seen, *rest]] == list(range(1, len(seen) + len(rest) + 1))
+    assert (tmp_path / 'calls').read_text() == 'once\n'
