@@ -4,77 +4,87 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from habilis.agent.options import WorkOptions
 from habilis.assistant import Session
 from habilis.assistant.records import project_of
 from habilis.cli.memory.embedders import choose_embedder
 from habilis.cli.model_choice import ModelRequest, choose_model
-from habilis.cli.program import load_tools
+from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run.agent_options import agent_options, choose_sandbox
+from habilis.cli.run.mcp_servers import servers_of
 from habilis.cli.run.request import CommandRequest
 from habilis.cli.serve.listening import announced_address, listening_socket
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
+from habilis.core.settings import Settings
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
+from habilis.models.contract import Model
 from habilis.server.settings import AssistantSettings
 from habilis.tools import people_toolset
+
+if TYPE_CHECKING:
+    from habilis.server.assistant.conversations import Conversations
+    from habilis.server.assistant.watching import Watchers
 
 
 async def serve_assistant(request: CommandRequest, settings: AssistantSettings) -> None:
     """Serve until stopped. Raises `HabilisError`, or `ImportError` if the server is not installed."""
     from habilis.server.assistant.api import make_app
-    from habilis.server.assistant.conversations import SERVED, Conversations, OpenConversation
-    from habilis.server.assistant.watching import WatchedStore, Watchers
+    from habilis.server.assistant.watching import Watchers
     from habilis.server.serve import make_server
 
     chosen = read_settings(request.load_settings)
     settings = replace(settings, user=chosen.user or '')
-    wanted = ModelRequest(name=request.model, overrides=request.overrides, download=request.download)
     listening = listening_socket(settings)
+    wanted = ModelRequest(name=request.model, overrides=request.overrides, download=request.download)
     model = await choose_model(wanted, chosen, TerminalUser(), say)
-    embedder = choose_embedder(chosen)
-    tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
     chosen = await choose_sandbox(request, chosen, say)
-    options: WorkOptions = {
-        **agent_options(request, chosen, tools, say),
-        'tools': [*tools, people_toolset()],
-    }
-
     watchers = Watchers()
-
-    @contextlib.asynccontextmanager
-    async def open_conversations() -> AsyncGenerator[Conversations]:
-        store = WatchedStore(open_store(chosen.journal), watchers)
-        meta = {**request.to_meta(model, chosen), SERVED: True}
-
-        @contextlib.asynccontextmanager
-        async def open_session(user: str, session: str, view: OpenConversation) -> AsyncGenerator[Session]:
-            async with (
-                Memory(chosen.memory, user=user, embedder=embedder) as memory,
-                Session(
-                    model,
-                    memory=memory,
-                    journal=store,
-                    id=session,
-                    project=project_of(os.getcwd()),
-                    view=view,
-                    meta=meta,
-                    **options,
-                ) as opened,
-            ):
-                yield opened
-
-        try:
-            yield Conversations(store, watchers, open_session)
-        finally:
-            await model.close()
-            await store.close()
-
-    server = make_server(make_app(settings, open_conversations), settings, watchers.close)
+    app = make_app(settings, lambda: _opened(request, chosen, model, watchers))
+    server = make_server(app, settings, watchers.close)
     scheme = 'https' if settings.certificate else 'http'
     address = announced_address(settings.host, listening.getsockname()[1])
     say(f'Serving on {scheme}://{address} (OpenAI: {scheme}://{address}/v1). Stop with Ctrl-C.')
     await server.serve([listening])
+
+
+@contextlib.asynccontextmanager
+async def _opened(
+    request: CommandRequest, settings: Settings, model: Model, watchers: 'Watchers'
+) -> 'AsyncGenerator[Conversations]':
+    """The conversations of all users, with this model, until the server stops."""
+    from habilis.server.assistant.conversations import SERVED, Conversations, OpenConversation
+    from habilis.server.assistant.watching import WatchedStore
+
+    store = WatchedStore(open_store(settings.journal), watchers)
+    work = agent_options(request, settings, _tools(request), say)
+    given = {
+        'journal': store,
+        'meta': {**request.to_meta(model, settings), SERVED: True},
+        'project': project_of(os.getcwd()),
+    }
+    embedder = choose_embedder(settings)
+
+    @contextlib.asynccontextmanager
+    async def open_session(user: str, session: str, view: OpenConversation) -> AsyncGenerator[Session]:
+        tools = [*_tools(request), people_toolset()]  # a server of MCP belongs to one session
+        options: Any = {**work, **given, 'tools': tools}
+        async with (
+            Memory(settings.memory, user=user, embedder=embedder) as memory,
+            Session(model, memory=memory, id=session, view=view, **options) as opened,
+        ):
+            yield opened
+
+    try:
+        yield Conversations(store, watchers, open_session)
+    finally:
+        await model.close()
+        await store.close()
+
+
+def _tools(request: CommandRequest) -> list[AnyTool]:
+    own = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
+    return [*own, *servers_of(request, None)]

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import os
 from typing import Annotated
 
 import typer
 
-from habilis.cli import backend_options, options
+from habilis.cli import options
 from habilis.cli.memory.options import EmbedderName
+from habilis.cli.option_groups import WorkOptionsGroup, takes_groups
 from habilis.cli.serve import sandboxes, tokens
 from habilis.cli.streams import say
 
@@ -29,8 +29,10 @@ app.add_typer(tokens.app, name='token')
 
 
 @app.callback(invoke_without_command=True)
+@takes_groups
 def serve(
     context: typer.Context,
+    work: WorkOptionsGroup,
     host: Annotated[str, typer.Option('--host', metavar='ADDRESS', help='Address to listen on.')] = '127.0.0.1',
     port: Annotated[int, typer.Option('--port', metavar='PORT', help='Port to listen on; 0 for any.')] = 8800,
     certificate: Annotated[
@@ -42,42 +44,16 @@ def serve(
     plain_http: Annotated[
         bool, typer.Option('--plain-http', help='Serve other machines without encryption, as behind a proxy.')
     ] = False,
-    model: options.ModelName = None,
-    sandbox: options.SandboxName = None,
-    sandbox_image: backend_options.Image = None,
-    sandbox_url: backend_options.Url = None,
-    allow_weak: backend_options.AllowWeak = False,
-    workspace: options.Workspace = None,
-    checkpoints: options.Checkpoints = False,
-    tools: options.Tools = None,
-    library: options.Library = None,
-    packages: options.Packages = None,
-    network: options.Network = None,
     embedder: EmbedderName = None,
-    journal: options.RunJournal = None,
-    base_url: options.BaseUrl = None,
-    yes: options.Download = False,
 ) -> None:
     """Serve the assistant to your browser and to other programs; `sandboxes` serves sandboxes alone."""
     if context.invoked_subcommand is not None:
         return
-    from habilis.cli.run.request import CommandRequest, ToolNames
     from habilis.cli.serve.assistant import serve_assistant
     from habilis.server.settings import AssistantSettings
 
-    request = CommandRequest(
-        model=model,
-        overrides={'base_url': base_url},
-        settings={'sandbox': sandbox, 'journal': journal, 'embedder': embedder},
-        backend=backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak),
-        workspace=options.existing_folder(workspace, create=False),
-        checkpoints=checkpoints,
-        tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
-        library=library,
-        packages=options.words(packages),
-        network=options.words(network),
-        download=yes,
-    )
+    work.check()
+    request = work.request(settings={'embedder': embedder})
     from habilis.core.errors import HabilisError
 
     try:

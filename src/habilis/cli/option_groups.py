@@ -1,0 +1,105 @@
+"""Options that several commands have: a dataclass of them is one parameter of a command."""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+import typer
+
+from habilis.cli import backend_options, options
+
+if TYPE_CHECKING:
+    from habilis.cli.run.request import CommandRequest
+
+C = TypeVar('C', bound=Callable[..., None])
+
+
+def takes_groups(command: C) -> C:
+    """The command for typer: each field of a parameter that is a dataclass is an option of its own."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
+    shown: dict[str, inspect.Parameter] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name not in groups:
+            shown[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
+            continue
+        inner = get_type_hints(groups[name], include_extras=True)
+        for field in fields(groups[name]):
+            shown[field.name] = inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=inner[field.name]
+            )
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    called.__signature__ = inspect.Signature(list(shown.values()))  # type: ignore[attr-defined]
+    called.__annotations__ = {name: parameter.annotation for name, parameter in shown.items()}
+    return called  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkOptionsGroup:
+    """The model, the sandbox and what code may use: of `habilis run`, `habilis chat` and `habilis serve`."""
+
+    model: options.ModelName = None
+    base_url: options.BaseUrl = None
+    sandbox: options.SandboxName = None
+    sandbox_image: backend_options.Image = None
+    sandbox_url: backend_options.Url = None
+    allow_weak: backend_options.AllowWeak = False
+    workspace: options.Workspace = None
+    create: options.Create = False
+    checkpoints: options.Checkpoints = False
+    delegate: options.Delegate = False
+    tools: options.Tools = None
+    mcp: options.Mcp = None
+    library: options.Library = None
+    skills: options.Skills = None
+    packages: options.Packages = None
+    network: options.Network = None
+    journal: options.RunJournal = None
+    user: options.User = None
+    yes: options.Download = False
+
+    def check(self, *, needs_folder: bool = True) -> None:
+        """Refuse what does not fit together. `needs_folder`: no folder comes from a record."""
+        if self.base_url is not None and self.model is None:
+            msg = 'name a model of this server with --model'
+            raise typer.BadParameter(msg, param_hint='--base-url')
+        if self.checkpoints and self.workspace is None and needs_folder:
+            msg = 'give the folder whose files are stored with --workspace DIR'
+            raise typer.BadParameter(msg, param_hint='--checkpoints')
+        options.existing_folder(self.workspace, create=self.create)
+
+    def request(
+        self, *, overrides: dict[str, object] | None = None, settings: dict[str, object] | None = None, **more: Any
+    ) -> 'CommandRequest':
+        """What the command asks for. `more`: further fields of the request."""
+        from habilis.cli.run.request import CommandRequest, ToolNames
+
+        own = {'sandbox': self.sandbox, 'journal': self.journal, 'user': self.user}
+        return CommandRequest(
+            model=self.model,
+            overrides={'base_url': self.base_url, **(overrides or {})},  # type: ignore[typeddict-item]
+            settings={**own, **(settings or {})},
+            backend=backend_options.BackendOptions(
+                image=self.sandbox_image, url=self.sandbox_url, allow_weak=self.allow_weak
+            ),
+            workspace=self.workspace,
+            checkpoints=self.checkpoints,
+            delegate=self.delegate,
+            tools=ToolNames(names=options.words(self.tools), folder=os.getcwd()) if self.tools else None,
+            mcp=self.mcp or (),
+            library=self.library,
+            skills=options.words(self.skills),
+            packages=options.words(self.packages),
+            network=options.words(self.network),
+            download=self.yes,
+            **more,
+        )
