@@ -284,26 +284,11 @@ class Calls:
         except ToolArgumentsError as error:
             return await self._refuse(call, error)
         call.arguments = copy_arguments(tool.complete(bound))
-        asks: list[Ask] = []
-        decision: CallDecision = 'allowed'
+        call.decision, asks = 'allowed', list[Ask]()
         if self._gates:
-            call.decision = 'denied'
-            before = bound
-
-            def changed(changes: Mapping[str, object]) -> GateCall:
-                nonlocal bound
-                bound = tool.changed(bound, changes)
-                call.arguments = copy_arguments(tool.complete(bound))
-                return call.as_gate_call()
-
-            try:
-                asks = await self._gates.before(call.as_gate_call(), changed)
-            except ToolDenied as denied:
-                return await self._refuse(call, denied)
-            decision = 'allowed' if bound is before else 'changed'
+            bound, asks = await self._pass_gates(call, bound)
         if tool.options.needs_approval:
             asks.append(Ask(tool.approval_question))
-        call.decision = decision
         if asks:
             request = await self._request(call, asks, bound)
             call.decision = 'refused'
@@ -312,6 +297,23 @@ class Calls:
             )
             call.decision, call.shown = 'approved', request.diff
         return bound
+
+    async def _pass_gates(self, call: _Call, bound: inspect.BoundArguments) -> tuple[inspect.BoundArguments, list[Ask]]:
+        """The arguments that the gates let pass, and what they ask a person."""
+        call.decision, before = 'denied', bound
+
+        def changed(changes: Mapping[str, object]) -> GateCall:
+            nonlocal bound
+            bound = call.tool.changed(bound, changes)
+            call.arguments = copy_arguments(call.tool.complete(bound))
+            return call.as_gate_call()
+
+        try:
+            asks = await self._gates.before(call.as_gate_call(), changed)
+        except ToolDenied as denied:
+            return await self._refuse(call, denied)
+        call.decision = 'allowed' if bound is before else 'changed'
+        return bound, asks
 
     async def _refuse(self, call: _Call, error: Exception) -> Never:
         """Record a call that is not made, so that it is refused again when the code is replayed. Raises the error."""

@@ -219,11 +219,6 @@ class LivePrompt:
             else:
                 self._send(buffer)
 
-        @keys.add('c-j')
-        @keys.add('escape', 'enter', filter=emacs_mode)
-        def add_line(event: KeyPressEvent) -> None:
-            event.current_buffer.insert_text('\n')
-
         @keys.add('c-c')
         def interrupt(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
@@ -243,14 +238,21 @@ class LivePrompt:
             event.current_buffer.cancel_completion()
             self.on_stop()
 
+        self._add_writing_keys(keys)
+        return keys
+
+    def _add_writing_keys(self, keys: KeyBindings) -> None:
+        @keys.add('c-j')
+        @keys.add('escape', 'enter', filter=emacs_mode)
+        def add_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text('\n')
+
         @keys.add('<bracketed-paste>')
         def paste(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
             is_message = self._answer is None and not buffer.text.startswith(('/', '!'))
             file = reference_to(event.data) if is_message and buffer.document.char_before_cursor != '@' else ''
             buffer.insert_text(f'{file} ' if file else event.data.replace('\r\n', '\n').replace('\r', '\n'))
-
-        return keys
 
     def use_keys(self, keys: Keys) -> None:
         """Edit with the keys of emacs or vim."""

@@ -200,8 +200,7 @@ class CommandRequest:
         if not is_trusted:
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
-            if tools is not None or any(known.get(name) for name in ('network', 'library', 'skills', 'mcp')):
-                raise JournalError(UNTRUSTED_TOOLS)
+            _refuse_untrusted_tools(known)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
             spec=spec,
@@ -243,6 +242,12 @@ class CommandRequest:
                 self.backend.check(settings.sandbox)
             self.backend.settings_for(settings.sandbox)
         return settings
+
+
+def _refuse_untrusted_tools(known: Mapping[str, Any]) -> None:
+    """An imported run must not reach more than its sandbox. Raises `JournalError`."""
+    if any(known.get(name) for name in ('tools', 'network', 'library', 'skills', 'mcp')):
+        raise JournalError(UNTRUSTED_TOOLS)
 
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:
