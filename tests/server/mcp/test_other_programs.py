@@ -14,7 +14,7 @@ import pytest
 from habilis.core.limits import Limits
 from habilis.journal import MemoryStore
 from habilis.server.mcp.http import http_app
-from habilis.server.mcp.protocol import McpServer
+from habilis.server.mcp.protocol import McpService
 from habilis.server.mcp.settings import McpSettings
 from habilis.server.serve import listen, make_server
 from habilis.server.settings import ServiceSettings
@@ -52,7 +52,7 @@ def program(name: str) -> str:
 def serve(settings: McpSettings) -> Any:
     """A server for the programs."""
     apps = [conformance_program.simple_text, conformance_program.error_handling]
-    server = McpServer(settings, apps)
+    server = McpService(settings, apps)
     return serving(make_server(http_app(server, settings), settings.service), listen(settings.service))
 
 
