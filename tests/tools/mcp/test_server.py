@@ -77,6 +77,17 @@ async def test_a_tool_whose_schema_cannot_be_shown_is_left_out(serve: Serve, cap
     assert 'the tool tree of the MCP server raw cannot be used: # refers to itself' in caplog.text
 
 
+async def test_a_tool_that_is_not_valid_costs_that_tool_only(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    nameless = {'tool': {'inputSchema': {'type': 'object'}}, 'does': 'echo'}
+    wrong = tool('wrong', annotations='none')
+    with caplog.at_level(logging.WARNING, 'habilis.tools'):
+        box = await serve(nameless, tool('echo', schema=CITY), wrong)
+    assert box.names() == ['echo']
+    assert await box.call('echo', 'Rome') == '{"city": "Rome"}'
+    assert 'the tool wrong of the MCP server raw cannot be used: annotations: Input should be' in caplog.text
+    assert 'the tool None of the MCP server raw cannot be used: name: Field required' in caplog.text
+
+
 async def test_a_server_sees_only_the_environment_that_is_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('SECRET_KEY', 'x')
     box = await serve(tool('environment', 'environment'), env={'CITY': 'Rome'})

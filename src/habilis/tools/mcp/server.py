@@ -14,6 +14,7 @@ from habilis.core.errors import ToolDefinitionError, ToolServerError
 from habilis.tools.logs import LOGGER
 from habilis.tools.mcp.connection import MISSING, ServerConnection, is_tool_change
 from habilis.tools.mcp.descriptions import clean_line
+from habilis.tools.mcp.invalid_tools import InvalidTools, without_invalid_tools
 from habilis.tools.mcp.remote_tools import Listing, RemoteTools
 from habilis.tools.mcp.schemas import identifier
 from habilis.tools.mcp.server_requests import Sample, elicit, roots_of, sample
@@ -92,6 +93,7 @@ class McpServer(Toolset):
         self._ask, self._sample = ask, sample
         self._roots = [Path(folder).resolve() for folder in roots]
         self._listing: Listing | None = None
+        self._invalid = InvalidTools()
         self._relisting: set[asyncio.Task[None]] = set()
         self.connection = ServerConnection(
             self.name, self._client, seconds=timeout, start_seconds=start_timeout, on_change=self._changed
@@ -130,7 +132,7 @@ class McpServer(Toolset):
         return self._listing
 
     async def _list(self) -> None:
-        found = await self.connection.request(_fetch)
+        found = await self.connection.request(lambda client, _: _fetch(client, self._invalid))
         self._listing = Listing(
             server=self.name,
             address=self.address,
@@ -140,6 +142,7 @@ class McpServer(Toolset):
             prefix=self._prefix,
             has_resources=found.has_resources,
             has_prompts=found.has_prompts,
+            refused=dict(self._invalid.refused),
         )
         for name, reason in self._listing.refused.items():
             LOGGER.warning('the tool %s of the MCP server %s cannot be used: %s', name, self.name, reason)
@@ -171,8 +174,9 @@ class McpServer(Toolset):
             transport = open_stdio(self._words, env=self._env, cwd=self._cwd, trouble=trouble)
         else:
             transport = open_http(self._url, headers=self._headers, auth=self._auth, sse=self._sse)
+        self._invalid = InvalidTools()
         return Client(
-            transport,
+            without_invalid_tools(transport, self._invalid),
             client_info=Implementation(name='habilis', version=__version__),
             message_handler=self._heard,
             logging_callback=self._logged,
@@ -225,12 +229,13 @@ class _Offered:
     has_prompts: bool = False
 
 
-async def _fetch(client: 'Client', _: object) -> _Offered:
+async def _fetch(client: 'Client', invalid: InvalidTools) -> _Offered:
     """What the server offers. Many declare resources and prompts, and have none."""
     found, able = _Offered(), client.server_capabilities
     cursor: str | None = None
+    invalid.refused.clear()
     while able.tools is not None and len(found.tools) < MAX_TOOLS:
-        page = await client.list_tools(cursor=cursor, cache_mode='refresh')
+        page = await invalid.list_page(client, cursor)
         found.tools += page.tools
         if not (cursor := page.next_cursor):
             break
