@@ -62,8 +62,10 @@ def auth_for(url: str) -> OAuthClientProvider:
     browser, tokens = Browser(), Tokens()
     given = json.loads(os.environ.get('MCP_CONFORMANCE_CONTEXT') or '{}')
     if 'client_id' in given:
-        known = {'client_id': given['client_id'], 'client_secret': given.get('client_secret')}
-        tokens.client = OAuthClientInformationFull(**known, redirect_uris=[CALLBACK])
+        known = {name: given.get(name) for name in ('client_id', 'client_secret')}
+        tokens.client = OAuthClientInformationFull(
+            **known, redirect_uris=[CALLBACK], token_endpoint_auth_method='client_secret_basic'
+        )
     return OAuthClientProvider(
         url,
         OAuthClientMetadata(client_name='habilis', redirect_uris=[CALLBACK]),

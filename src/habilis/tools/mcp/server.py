@@ -17,7 +17,7 @@ from habilis.tools.mcp.descriptions import clean_line
 from habilis.tools.mcp.invalid_tools import InvalidTools, without_invalid_tools
 from habilis.tools.mcp.remote_tools import Listing, RemoteTools
 from habilis.tools.mcp.schemas import identifier
-from habilis.tools.mcp.server_requests import Sample, elicit, roots_of, sample
+from habilis.tools.mcp.server_requests import MAX_SAMPLES, Sample, elicit, roots_of, sample, with_consent
 from habilis.tools.mcp.transports import Trouble, open_http, open_stdio
 from habilis.tools.toolset import Toolset
 from habilis.tools.toolsets.user import AskPerson, ask_person
@@ -78,7 +78,7 @@ class McpServer(Toolset):
             timeout: seconds that a call may take.
             start_timeout: seconds that it may take to start.
             ask: asks the user what the server wants to know during a call.
-            sample: asks a model on behalf of the server.
+            sample: asks a model on behalf of the server (default: with `ask`, that of the agent, if the user agrees).
             roots: the folders that it is told to work in.
             enabled: whether its tools are enabled at the start.
         """
@@ -91,6 +91,7 @@ class McpServer(Toolset):
         self._headers, self._auth, self._sse = dict(headers or {}), auth, transport == 'sse'
         self._only, self._rename, self._prefix = only, dict(rename or {}), prefix
         self._ask, self._sample = ask, sample
+        self._samples = 0
         self._roots = [Path(folder).resolve() for folder in roots]
         self._listing: Listing | None = None
         self._invalid = InvalidTools()
@@ -104,15 +105,21 @@ class McpServer(Toolset):
         """Its command line or URL."""
         return shlex.join(self._words) if self._words else self._url
 
-    def with_person(self, ask: AskPerson | None, sample: Sample | None, roots: Sequence[str | Path]) -> 'McpServer':
+    def with_person(self, ask: AskPerson | None, roots: Sequence[str | Path]) -> 'McpServer':
         """This server, with what a program has for servers that it only knows by their address."""
-        self._ask, self._sample = self._ask or ask, self._sample or sample
+        self._ask = self._ask or ask
         self._roots = self._roots or [Path(folder).resolve() for folder in roots]
         return self
+
+    def offer_model(self, model: Sample) -> None:
+        """Let the server ask this model, with the consent of the user each time; not if nobody can be asked."""
+        if self._sample is None and (ask := self._ask) is not None:
+            self._sample = with_consent(model, lambda question: ask_person(ask, question))
 
     async def opened(self, taken: Collection[str] = ()) -> Toolset:
         """Start the server if it is not running, and get its tools. Raises `ToolServerError`."""
         self.connection.try_again()
+        self._samples = 0
         await self.connection.client()
         if self._listing is None:
             await self._list()
@@ -216,6 +223,9 @@ class McpServer(Toolset):
         call, ask_model = self.connection.active, self._sample
         if call is None or ask_model is None:
             return ErrorData(code=INVALID_REQUEST, message='no call is under way')
+        self._samples += 1
+        if self._samples > MAX_SAMPLES:
+            return ErrorData(code=INVALID_REQUEST, message=f'a model is asked at most {MAX_SAMPLES} times')
         return await call.in_call(lambda: sample(self.name, params, ask_model))
 
     async def _list_roots(self, context: 'ClientRequestContext') -> 'mcp_types.ListRootsResult | mcp_types.ErrorData':
