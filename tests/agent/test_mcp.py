@@ -114,9 +114,12 @@ async def test_a_server_asks_the_model_of_the_agent_if_the_user_agrees(
     tmp_path: Path, agreed: str, answer: str | None
 ) -> None:
     asked: list[str] = []
-    server = raw_server(
-        tmp_path, tool('think', f'ask {json.dumps(SAMPLING)}'), ask=lambda question: asked.append(question) or agreed
-    )
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return agreed
+
+    server = raw_server(tmp_path, tool('think', f'ask {json.dumps(SAMPLING)}'), ask=ask)
     replies = [block('said = think()'), *(['Rome'] if answer else []), block('final_answer(said)')]
     async with Agent(model := ScriptedModel(replies), tools=[server], journal='off') as agent:
         result = await agent.run('go')
@@ -133,10 +136,14 @@ async def test_a_server_asks_the_model_of_the_agent_if_the_user_agrees(
 
 
 async def test_a_server_asks_a_model_a_few_times_only(tmp_path: Path) -> None:
-    server = raw_server(tmp_path, tool('think', f'ask {json.dumps(SAMPLING)}'), ask=lambda question: 'y')
+    def yes(question: str) -> str:
+        return 'y'
+
+    server = raw_server(tmp_path, tool('think', f'ask {json.dumps(SAMPLING)}'), ask=yes)
     replies = [block('said = [think() for _ in range(12)]\nfinal_answer(said)'), *['Rome'] * 10]
     async with Agent(ScriptedModel(replies), tools=[server], journal='off') as agent:
         result = await agent.run('go')
+    assert result.output is not None
     assert [one == 'null' for one in result.output] == [*[False] * 10, True, True]
 
 

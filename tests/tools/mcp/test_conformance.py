@@ -52,7 +52,7 @@ def suite(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize('scenario', SCENARIOS)
 def test_our_client_passes(scenario: str, tmp_path: Path) -> None:
     client = shlex.join([sys.executable, '-m', 'tests.tools.mcp.conformance_client'])
-    done = suite('client', '--command', client, '--scenario', scenario, '-o', str(tmp_path))
+    done = suite('client', '--command', client, '--scenario', scenario, '-o', str(tmp_path), '--timeout', '300000')
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 

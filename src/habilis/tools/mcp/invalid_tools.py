@@ -103,6 +103,9 @@ class _ValidMessages:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: 'TracebackType | None'
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: 'TracebackType | None',
     ) -> bool | None:
-        return await self._read.__aexit__(kind, error, trace)
+        return await self._read.__aexit__(exc_type, exc_val, exc_tb)

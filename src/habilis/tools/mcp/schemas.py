@@ -75,8 +75,10 @@ class SchemaTypes:
             raise SchemaRefused(msg)
         described = _schema(schema)
         kind = described.get('type')
-        is_simple = isinstance(kind, str) and kind in _SIMPLE and described.keys() <= _SIMPLE_KEYS  # most are
-        plain = _SIMPLE[kind] if is_simple else self._plain(described, name, seen)
+        if isinstance(kind, str) and kind in _SIMPLE and described.keys() <= _SIMPLE_KEYS:  # most are
+            plain = _SIMPLE[kind]
+        else:
+            plain = self._plain(described, name, seen)
         said = _note(described)
         return Annotated[cast('Any', plain), said] if said else plain
 
@@ -280,7 +282,7 @@ def _schema(value: object) -> Schema:
 
 def _mapping(schema: Schema, key: str) -> Schema:
     found = schema.get(key, {})
-    if not isinstance(found, dict):
+    if not is_mapping(found):
         msg = f'{key} is not an object'
         raise SchemaRefused(msg)
     return _schema(found)
