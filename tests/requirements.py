@@ -7,6 +7,7 @@ continuous integration all of them are there, so a test that lacks one fails.
 import os
 import shutil
 from collections import Counter
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -19,6 +20,7 @@ INSTALLATION = {
     'curl': 'curl: apt-get install curl',
     'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
     'git': 'git: apt-get install git',
+    'node': 'programs of npm, and Node 20 or newer: make node',
     'postgres': 'a PostgreSQL server: apt-get install postgresql',
     'redis-server': 'a Redis server: apt-get install redis-server',
     'registry': 'the package registries, which cannot be reached from here',
@@ -30,6 +32,7 @@ INSTALLATION = {
 """What each requirement is and, after a colon, how to get it."""
 
 PREFIX = 'needs '
+NODE = Path(__file__).with_name('node')
 
 
 def missing(requirement: str, detail: str = '') -> NoReturn:
@@ -43,6 +46,15 @@ def missing(requirement: str, detail: str = '') -> NoReturn:
 def require(program: str) -> str:
     """Path of a program, without which this test is skipped."""
     return shutil.which(program) or missing(program)
+
+
+def require_node(program: str) -> list[str]:
+    """The start of a command line with a program of npm, without which this test is skipped."""
+    path = NODE / 'node_modules' / '.bin' / program
+    if not path.exists():
+        missing('node', program)
+    node = shutil.which('node') or missing('node')
+    return [node, '--import', (NODE / 'older_node.mjs').as_uri(), str(path)]
 
 
 def require_namespaces() -> None:

@@ -1,33 +1,25 @@
-"""Calls of a tool of an MCP server: with the SDK alone, and through the client of Habilis."""
+"""Calls of a tool of an MCP server: with the SDK alone, and through the client of Habilis.
 
-import importlib
-import importlib.util
+What is measured is the processor time of this process: the server's own, and what else the machine does, is left out.
+"""
+
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from benchmarks.measurement import Sample, interleave, summarize
-from habilis.tools import Toolbox
+from habilis.tools import McpServer, Toolbox
 
-CLIENT = 'habilis.tools.mcp'
 ROOT = Path(__file__).resolve().parents[2]
 Call = Callable[[], Awaitable[object]]
 
 
-def why_no_client() -> str:
-    """Why the client of Habilis cannot be measured; empty if it can."""
-    return '' if importlib.util.find_spec(CLIENT) else 'this version has no MCP client'
-
-
 async def call_times(rounds: int) -> list[Sample]:
-    """Seconds of a call with the SDK alone and, if there is a client of Habilis, through that; interleaved."""
+    """Seconds of a call with the SDK alone, and through the client of Habilis; interleaved."""
     async with AsyncExitStack() as stack:
-        calls = [await stack.enter_async_context(_bare())]
-        if not why_no_client():
-            calls.append(await stack.enter_async_context(_ours()))
+        calls = [await stack.enter_async_context(open_client()) for open_client in (_bare, _ours)]
         return await interleave(rounds, *(_timed(call) for call in calls))
 
 
@@ -38,9 +30,9 @@ async def listing_time(tools: int, rounds: int) -> Sample:
         server = _server(tools)
         try:
             await server.connection.client()
-            started = time.perf_counter()
+            started = time.process_time()
             stubs = [tool.stub for tool in (await server.opened()).tools]
-            times.append(time.perf_counter() - started)
+            times.append(time.process_time() - started)
         finally:
             await server.close()
         assert len(stubs) > tools
@@ -49,9 +41,9 @@ async def listing_time(tools: int, rounds: int) -> Sample:
 
 def _timed(call: Call) -> Callable[[], Awaitable[float]]:
     async def measure() -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         await call()
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     return measure
 
@@ -77,6 +69,5 @@ async def _ours() -> AsyncGenerator[Call]:
         await server.close()
 
 
-def _server(tools: int) -> Any:
-    made = importlib.import_module(CLIENT).McpServer
-    return made([sys.executable, '-m', 'benchmarks.mcp.server', str(tools)], cwd=ROOT, name='bench')
+def _server(tools: int) -> McpServer:
+    return McpServer([sys.executable, '-m', 'benchmarks.mcp.server', str(tools)], cwd=ROOT, name='bench')

@@ -4,7 +4,7 @@ import json
 import time
 
 from benchmarks.installation import why_missing
-from benchmarks.mcp.calls import call_times, listing_time, why_no_client
+from benchmarks.mcp.calls import call_times, listing_time
 from benchmarks.mcp.queries import QUERIES
 from benchmarks.mcp.sample_tools import same_name, toolsets
 from benchmarks.measurement import Sample, load_average, summarize
@@ -107,21 +107,13 @@ def _named(text: str) -> list[str]:
 async def _call_rows(rounds: int) -> list[Row]:
     if missing := why_missing('mcp'):
         return [Row(key='bare_call', label='call with the SDK alone', unit='ms', note=missing)]
-    samples = await call_times(100 * rounds)
-    rows = [time_row('bare_call', 'call with the SDK alone', samples[0])]
-    if note := why_no_client():
-        return [
-            *rows,
-            Row(key='call_overhead', label='call with the client, above the SDK', unit='ms', note=note),
-            Row(key='listing', label=f'{max(COUNTS):,} tools listed and turned into stubs', unit='ms', note=note),
-        ]
-    [bare, ours] = samples
+    [bare, ours] = await call_times(100 * rounds)
     above = Sample(
         median=ours.median - bare.median, low=ours.low - bare.low, high=ours.high - bare.high, repeats=ours.repeats
     )
     listed = await listing_time(max(COUNTS), rounds)
     return [
-        *rows,
+        time_row('bare_call', 'call with the SDK alone', bare),
         time_row('call_overhead', 'call with the client, above the SDK', above, OVERHEAD_TARGET),
         time_row('listing', f'{max(COUNTS):,} tools listed and turned into stubs', listed, STUBS_TARGET),
     ]

@@ -12,7 +12,7 @@ from habilis import Agent, ScriptedModel
 from habilis.core.errors import ToolServerError
 from habilis.tools import McpServer
 from tests.agent.scripts import block, sent
-from tests.requirements import require
+from tests.requirements import require, require_node
 from tests.tools.mcp.raw import command, lines, raw_server, tool, write_tools
 from tests.waiting import until
 
@@ -27,28 +27,36 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_three_real_servers_work_together_in_one_cell(tmp_path: Path) -> None:
     git = require('git')
-    for words in (
-        ['init', '-q'],
-        ['-c', 'user.name=A', '-c', 'user.email=a@b', 'commit', '-qm', 'Rome', '--allow-empty'],
-    ):
-        subprocess.run([git, *words], cwd=tmp_path, check=True)
+    filesystem = require_node('mcp-server-filesystem')
+    for city in ('', 'Rome', 'Oslo'):
+        words = ['-c', 'user.name=A', '-c', 'user.email=a@b', 'commit', '-qm', city, '--allow-empty']
+        subprocess.run([git, *(words if city else ['init', '-q'])], cwd=tmp_path, check=True)
     code = f"""
 commits = git_log({str(tmp_path)!r}, max_count=5)
-zones = {{'Rome': 'Europe/Rome'}}
-found = [city for city in zones if city in commits]
-times = [convert_time('UTC', '12:00', zones[city]) for city in found]
-said = [remember(one['target']['timezone']) for one in times]
-final_answer([times[0]['target']['timezone'], said])
+found = [city for city in ('Oslo', 'Paris', 'Rome') if city in commits]
+for city in found:
+    noon = convert_time('UTC', '12:00', f'Europe/{{city}}')['target']
+    write_file({str(tmp_path)!r} + f'/{{city}}.txt', noon['timezone'])
+final_answer([read_text_file({str(tmp_path)!r} + f'/{{city}}.txt') for city in found])
 """
     servers = [
         McpServer([sys.executable, '-m', 'mcp_server_git']),
         McpServer([sys.executable, '-m', 'mcp_server_time']),
-        raw_server(tmp_path, tool('remember', schema=CITY), name='notes'),
+        McpServer([*filesystem, str(tmp_path)], name='files'),
     ]
     async with Agent(ScriptedModel([block(code)]), tools=servers, journal='off') as agent:
         result = await agent.run('When is noon where the commits are from?')
-    assert result.output == ['Europe/Rome', ['{"city": "Europe/Rome"}']]
-    assert lines(tmp_path, 'calls', 'notes') == ['remember {"city": "Europe/Rome"}']
+    assert result.output == [{'content': 'Europe/Oslo'}, {'content': 'Europe/Rome'}]
+    assert (tmp_path / 'Rome.txt').read_text() == 'Europe/Rome'
+
+
+async def test_the_example_server_of_the_protocol_is_used() -> None:
+    server = McpServer([*require_node('mcp-server-everything'), 'stdio'], name='everything')
+    code = block("print(echo('Rome'))\nfinal_answer(get_sum(2, 3))")
+    async with Agent(ScriptedModel([code]), tools=[server], journal='off') as agent:
+        result = await agent.run('go')
+    assert 'is 5' in str(result.output)
+    assert 'Echo: Rome' in str(result.steps[0].cell)
 
 
 async def test_one_connection_serves_all_runs_of_an_agent(tmp_path: Path) -> None:
@@ -89,6 +97,54 @@ async def test_tools_that_a_server_adds_are_told_to_the_model(tmp_path: Path) ->
     assert result is not None
     assert result.output == '{}'
     assert 'grown' in sent(model, 1)
+
+
+SAMPLING = {
+    'method': 'sampling/createMessage',
+    'params': {
+        'messages': [{'role': 'user', 'content': {'type': 'text', 'text': 'Name a city.'}}],
+        'systemPrompt': 'Be brief.',
+        'maxTokens': 100_000,
+    },
+}
+
+
+@pytest.mark.parametrize(('agreed', 'answer'), [('y', 'Rome'), ('n', None)])
+async def test_a_server_asks_the_model_of_the_agent_if_the_user_agrees(
+    tmp_path: Path, agreed: str, answer: str | None
+) -> None:
+    asked: list[str] = []
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return agreed
+
+    server = raw_server(tmp_path, tool('think', f'ask {json.dumps(SAMPLING)}'), ask=ask)
+    replies = [block('said = think()'), *(['Rome'] if answer else []), block('final_answer(said)')]
+    async with Agent(model := ScriptedModel(replies), tools=[server], journal='off') as agent:
+        result = await agent.run('go')
+    said = json.loads(str(result.output))
+    assert (said['content']['text'] if said else None) == answer
+    question = 'The MCP server raw asks your model, for at most 2,000 tokens:\nBe brief.\nName a city.\nMay it? [y/N]'
+    assert asked == [question]
+    if answer:
+        assert [(one.role, one.text) for one in model.requests[1].messages] == [
+            ('system', 'Be brief.'),
+            ('user', 'Name a city.'),
+        ]
+        assert model.requests[1].options.max_tokens == 2000
+
+
+async def test_a_server_asks_a_model_a_few_times_only(tmp_path: Path) -> None:
+    def yes(question: str) -> str:
+        return 'y'
+
+    server = raw_server(tmp_path, tool('think', f'ask {json.dumps(SAMPLING)}'), ask=yes)
+    replies = [block('said = [think() for _ in range(12)]\nfinal_answer(said)'), *['Rome'] * 10]
+    async with Agent(ScriptedModel(replies), tools=[server], journal='off') as agent:
+        result = await agent.run('go')
+    assert result.output is not None
+    assert [one == 'null' for one in result.output] == [*[False] * 10, True, True]
 
 
 async def test_a_run_with_a_server_that_does_not_start_is_not_started(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from habilis.agent.loop.setup import check_inputs, check_task_files, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.options import AgentSetup, AnyTool, check_types, names_of_tools
 from habilis.agent.run_spec import RunSpec
+from habilis.agent.sampling import sample_for_server
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, RunBusy, RunNotFound
@@ -54,7 +55,7 @@ from habilis.journal.questions import answer_run
 from habilis.models.contract import Model
 from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
-from habilis.tools import Context, Toolset
+from habilis.tools import Context, McpServer, Toolset
 
 
 class Runner:
@@ -242,6 +243,9 @@ class Runner:
         check_deps(self.setup, (*tools, *tools_and_helpers(self.setup)), spec.deps)
         check_sandbox(self.setup, tools)
         check_skills(self.setup, tools)
+        for server in tools:
+            if isinstance(server, McpServer):
+                server.offer_model(functools.partial(sample_for_server, self.loaded_model))
         return await open_tools(tools, self._opened)
 
     def _find_tools(self, spec: RunSpec, tools: Sequence[AnyTool]) -> tuple[str, ...]:

@@ -216,6 +216,9 @@ def _own_doc(kind: type) -> str:
     return '' if doc.startswith(f'{kind.__name__}(') else inspect.cleandoc(doc)
 
 
+_WRITTEN = frozenset({type(None), bool, int, str})
+
+
 def _literal(value: object) -> str:
     return _value(value.value if isinstance(value, enum.Enum) else value)
 
@@ -224,6 +227,8 @@ def _value(value: object) -> str:
     """A value as code, or `...` for one that cannot be written as code."""
     if isinstance(value, enum.Enum):
         return _value(value.value)
+    if type(value) in _WRITTEN:  # most defaults are
+        return repr(value)
     try:
         text = repr(value)
         ast.literal_eval(text)

@@ -56,7 +56,9 @@ class Tool(Generic[P, R_co]):
         name: str | None = None,
         options: ToolOptions | None = None,
         local_names: Mapping[str, object] = _NO_NAMES,
+        signature: inspect.Signature | None = None,
     ) -> None:
+        """`signature` is that of the function, where it is known already: its hints are types, none a string."""
         self._binds: Literal['instance', 'class', 'nothing'] = 'instance'
         if isinstance(function, (staticmethod, classmethod)):
             self._binds = 'class' if isinstance(function, classmethod) else 'nothing'
@@ -71,6 +73,8 @@ class Tool(Generic[P, R_co]):
         self.description = _documentation(function)
         self._local_names = local_names
         self._compiled = _Compiled()
+        if signature is not None:
+            self._compiled.parameters = Parameters(self.name, signature)
         self._needs_instance = False
         functools.update_wrapper(self, function, updated=())
         self.__name__ = self.name

@@ -13,7 +13,7 @@ from mcp_types import ImageContent
 
 from habilis.core.limits import Limits
 from habilis.server.mcp.http import http_app
-from habilis.server.mcp.protocol import McpServer
+from habilis.server.mcp.protocol import McpService
 from habilis.server.mcp.settings import McpSettings
 from habilis.server.serve import listen, make_server
 from habilis.server.settings import ServiceSettings
@@ -43,7 +43,7 @@ class Served:
     """A running server."""
 
     def __init__(self, settings: McpSettings) -> None:
-        self.server = McpServer(settings)
+        self.server = McpService(settings)
         self.running = serving(make_server(http_app(self.server, settings), settings.service), listen(settings.service))
         self.address = ''
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Generator
 from dataclasses import replace
@@ -14,11 +13,11 @@ import pytest
 from habilis.core.limits import Limits
 from habilis.journal import MemoryStore
 from habilis.server.mcp.http import http_app
-from habilis.server.mcp.protocol import McpServer
+from habilis.server.mcp.protocol import McpService
 from habilis.server.mcp.settings import McpSettings
 from habilis.server.serve import listen, make_server
 from habilis.server.settings import ServiceSettings
-from tests.requirements import PREFIX, missing
+from tests.requirements import missing, require_node
 from tests.server.mcp import conformance_program
 from tests.server.running import serving
 
@@ -41,18 +40,10 @@ SCENARIOS = [
 sampling, elicitation), or call tools and read resources of the suite's own example server."""
 
 
-def program(name: str) -> str:
-    """Path of a program of npm, without which, or without its version of Node, the test is skipped."""
-    path = shutil.which(name)
-    if path is None or subprocess.run([path, '--help'], capture_output=True, check=False).returncode:
-        pytest.skip(f'{PREFIX}{name}: npm install -g @modelcontextprotocol/{name.removeprefix("mcp-")}, and Node 22')
-    return path
-
-
 def serve(settings: McpSettings) -> Any:
     """A server for the programs."""
     apps = [conformance_program.simple_text, conformance_program.error_handling]
-    server = McpServer(settings, apps)
+    server = McpService(settings, apps)
     return serving(make_server(http_app(server, settings), settings.service), listen(settings.service))
 
 
@@ -68,7 +59,7 @@ def inspect(address: str, code: str, session: str) -> list[dict[str, Any]]:
     """What the inspector gets from the tool `python`; each call is a connection of its own."""
     method = ['--method', 'tools/call', '--tool-name', 'python']
     arguments = ['--tool-arg', f'code={code}', '--tool-arg', f'session={session}']
-    command = [program('mcp-inspector'), '--cli', address, '--transport', 'http', *method, *arguments]
+    command = [*require_node('mcp-inspector'), '--cli', address, '--transport', 'http', *method, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)['content']
@@ -83,7 +74,7 @@ def test_the_inspector_uses_python_with_its_variables(address: str) -> None:
 
 @pytest.mark.slow
 def test_the_inspector_gets_a_plot_as_an_image() -> None:
-    program('mcp-inspector')
+    require_node('mcp-inspector')
     packages = {**SETTINGS.sandbox, 'packages': ['numpy', 'pandas', 'matplotlib']}
     with serve(replace(SETTINGS, sandbox=packages)) as found:
         content = inspect(f'{found}/mcp', 'import matplotlib.pyplot as plt; line = plt.plot([1, 3, 2])', 'new')
@@ -95,6 +86,6 @@ def test_the_inspector_gets_a_plot_as_an_image() -> None:
 @pytest.mark.slow
 def test_the_conformance_suite_passes_where_it_applies(address: str) -> None:
     for scenario in SCENARIOS:
-        command = [program('conformance'), 'server', '--url', address, '--scenario', scenario]
+        command = [*require_node('conformance'), 'server', '--url', address, '--scenario', scenario]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert re.search(r'[1-9]\d*/\d+, 0 failed|[1-9]\d* passed, 0 failed', done.stdout + done.stderr), done.stdout

@@ -17,7 +17,7 @@ from habilis.core.errors import SettingsError
 from habilis.forge.library.library import Library
 from habilis.journal.runs import list_runs
 from habilis.journal.stores.urls import open_store
-from habilis.server.mcp.protocol import McpServer
+from habilis.server.mcp.protocol import McpService
 from habilis.server.mcp.settings import McpSettings
 from tests.forge.samples import double
 from tests.server.mcp.clients import names, text_of
@@ -60,7 +60,7 @@ async def test_an_agent_is_a_tool_that_reports_its_steps(journal: str) -> None:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append(message)
 
-    async with agent, Client(McpServer(McpSettings(), [agent])) as client:
+    async with agent, Client(McpService(McpSettings(), [agent])) as client:
         assert names((await client.list_tools()).tools) == ['python', 'doubler']
         arguments = {'task': 'Double n.', 'variables': {'n': 21}}
         result = await client.call_tool('doubler', arguments, progress_callback=hear)
@@ -79,7 +79,7 @@ async def test_cancelling_the_call_of_an_agent_stops_its_run(journal: str) -> No
         await asyncio.Event().wait()
 
     agent = Agent(ScriptedModel([code('await wait()')]), name='waiter', tools=[wait])
-    async with agent, Client(McpServer(McpSettings(), [agent])) as client:
+    async with agent, Client(McpService(McpSettings(), [agent])) as client:
         await _cancel_when(began, client, 'waiter', {'task': 'Wait.'})
         await until_stopped(journal)
 
@@ -105,7 +105,7 @@ async def test_a_flow_is_a_tool_with_its_own_parameters_and_progress_and_can_be_
         if message == 'add#1 done':
             step_done.set()
 
-    async with Client(McpServer(McpSettings(), [total])) as client:
+    async with Client(McpService(McpSettings(), [total])) as client:
         described = (await client.list_tools()).tools[1]
         assert (described.name, described.description) == ('total', 'The sum of numbers.')
         assert described.input_schema['required'] == ['numbers']
@@ -125,7 +125,7 @@ async def test_an_error_of_a_program_is_an_answer_for_the_model() -> None:
         msg = 'no more paper'
         raise OSError(msg)
 
-    async with Client(McpServer(McpSettings(), [workflow])) as client:
+    async with Client(McpService(McpSettings(), [workflow])) as client:
         result = await client.call_tool('broken', {})
     assert result.is_error
     assert 'OSError: no more paper' in text_of(result)
@@ -134,9 +134,9 @@ async def test_an_error_of_a_program_is_an_answer_for_the_model() -> None:
 def test_two_tools_of_one_name_and_what_is_no_app_are_refused() -> None:
     agent = Agent(ScriptedModel([]), name='python')
     with pytest.raises(SettingsError, match="there are two tools 'python'"):
-        McpServer(McpSettings(), [agent])
+        McpService(McpSettings(), [agent])
     with pytest.raises(TypeError, match='neither an Agent nor a Flow'):
-        McpServer(McpSettings(), [print])  # pyright: ignore[reportArgumentType]
+        McpService(McpSettings(), [print])  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize('mode', ['legacy', 'auto'])
@@ -149,7 +149,7 @@ async def test_tools_of_the_library_are_found_and_called_and_a_new_one_is_announ
         if isinstance(message, ToolListChangedNotification):
             changed.set()
 
-    server = McpServer(McpSettings(library=library.folder))
+    server = McpService(McpSettings(library=library.folder))
     async with Client(server, mode=mode, message_handler=hear) as client:
         assert names((await client.list_tools()).tools) == ['python', 'find_tools', 'call_tool', 'double']
         assert 'def double(number: int) -> int' in text_of(await client.call_tool('find_tools', {'query': 'twice'}))
@@ -181,7 +181,7 @@ async def test_recorded_runs_are_resources(journal: str) -> None:
     async with Agent(ScriptedModel([code('final_answer(42)')])) as agent:
         result = await agent.run('What is 6 * 7?', run_id='run/one')
     assert result.output == 42
-    async with Client(McpServer(McpSettings(open_journal=lambda: open_store(journal)))) as client:
+    async with Client(McpService(McpSettings(open_journal=lambda: open_store(journal)))) as client:
         listed = (await client.list_resources()).resources
         assert [(one.uri, one.title) for one in listed] == [
             ('habilis://runs', None),
@@ -197,7 +197,7 @@ async def test_recorded_runs_are_resources(journal: str) -> None:
 
 
 async def test_a_server_without_a_journal_has_no_resources() -> None:
-    async with Client(McpServer(McpSettings())) as client:
+    async with Client(McpService(McpSettings())) as client:
         assert client.server_capabilities.resources is None
 
 

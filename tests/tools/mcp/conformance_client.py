@@ -4,7 +4,15 @@
 """
 
 import asyncio
+import json
+import os
 import sys
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl
 
 from habilis.core.errors import HabilisError
 from habilis.tools import McpServer, Toolbox
@@ -12,8 +20,64 @@ from habilis.tools import McpServer, Toolbox
 VALUES: dict[str, object] = {'string': 'x', 'number': 2, 'integer': 2, 'boolean': True, 'array': [], 'object': {}}
 
 
+CALLBACK = AnyUrl('http://localhost:3000/callback')
+
+
+class Tokens:
+    """Keeps tokens as long as the process runs."""
+
+    tokens: OAuthToken | None = None
+    client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+class Browser:
+    """Opens the page where the user would agree. That of the suite redirects at once."""
+
+    answer: AuthorizationCodeResult
+
+    async def open(self, url: str) -> None:
+        async with httpx2.AsyncClient() as client:
+            target = (await client.get(url)).headers['location']
+        found = {name: values[0] for name, values in parse_qs(urlsplit(target).query).items()}
+        self.answer = AuthorizationCodeResult(code=found['code'], state=found.get('state'), iss=found.get('iss'))
+
+    async def answered(self) -> AuthorizationCodeResult:
+        return self.answer
+
+
+def auth_for(url: str) -> OAuthClientProvider:
+    """OAuth of the SDK; the suite may name a client that the server knows."""
+    browser, tokens = Browser(), Tokens()
+    given = json.loads(os.environ.get('MCP_CONFORMANCE_CONTEXT') or '{}')
+    if 'client_id' in given:
+        known = {name: given.get(name) for name in ('client_id', 'client_secret')}
+        tokens.client = OAuthClientInformationFull(
+            **known, redirect_uris=[CALLBACK], token_endpoint_auth_method='client_secret_basic'
+        )
+    return OAuthClientProvider(
+        url,
+        OAuthClientMetadata(client_name='habilis', redirect_uris=[CALLBACK]),
+        tokens,
+        browser.open,
+        browser.answered,
+        client_metadata_url='https://conformance-test.local/client-metadata.json',
+    )
+
+
 async def main(url: str) -> None:
-    server = McpServer(url=url, ask=lambda question: '', timeout=20)
+    server = McpServer(url=url, auth=auth_for(url), ask=lambda question: '', timeout=20)
     try:
         tools = await server.opened()
         box = Toolbox([tools], approve=lambda request: True)

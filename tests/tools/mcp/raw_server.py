@@ -94,7 +94,7 @@ for line in sys.stdin:
     elif method == 'tools/call':
         with open(f'{path}.calls', 'a') as calls:
             calls.write(f'{params["name"]} {json.dumps(params.get("arguments"))}\n')
-        [does] = [one['does'] for one in offered if one['tool']['name'] == params['name']]
+        [does] = [one['does'] for one in offered if one['tool'].get('name') == params['name']]
         answer = act(str(does), params)
     elif 'id' not in request:
         continue

@@ -2,12 +2,13 @@
 
 import json
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from habilis.core.errors import SettingsError, ToolCallError, ToolDefinitionError, ToolDenied
+from habilis.core.errors import SettingsError, ToolCallError, ToolDefinitionError, ToolDenied, ToolServerError
 from habilis.tools import ApprovalRequest, McpServer, Toolbox, read_servers
 from habilis.tools.events import NoticeEvent, ToolEvent, ToolLogged, ToolProgress
 from habilis.tools.mcp import servers_from
@@ -75,6 +76,25 @@ async def test_a_tool_whose_schema_cannot_be_shown_is_left_out(serve: Serve, cap
         box = await serve(tool('tree', schema=loop), tool('echo'))
     assert box.names() == ['echo']
     assert 'the tool tree of the MCP server raw cannot be used: # refers to itself' in caplog.text
+
+
+async def test_a_tool_that_is_not_valid_costs_that_tool_only(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    nameless = {'tool': {'inputSchema': {'type': 'object'}}, 'does': 'echo'}
+    wrong = tool('wrong', annotations='none')
+    with caplog.at_level(logging.WARNING, 'habilis.tools'):
+        box = await serve(nameless, tool('echo', schema=CITY), wrong)
+    assert box.names() == ['echo']
+    assert await box.call('echo', 'Rome') == '{"city": "Rome"}'
+    assert 'the tool wrong of the MCP server raw cannot be used: annotations: Input should be' in caplog.text
+    assert 'the tool None of the MCP server raw cannot be used: name: Field required' in caplog.text
+
+
+async def test_without_the_package_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, 'mcp', None)  # as if it were not installed
+    server = raw_server(tmp_path, tool('echo'))
+    with pytest.raises(ToolServerError, match=r"need the package mcp: pip install 'habilis\[mcp\]'"):
+        await server.opened()
+    await server.close()
 
 
 async def test_a_server_sees_only_the_environment_that_is_named(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ AGREED = 'mcp_files.json'
 def servers_of(request: CommandRequest, ask: AskPerson | None) -> list[McpServer]:
     """The servers that a request names. Their questions go to the user, and the workspace is where they work."""
     roots = [request.workspace] if request.workspace is not None else []
-    return [server.with_person(ask, None, roots) for text in request.mcp for server in servers_from(text)]
+    return [server.with_person(ask, roots) for text in request.mcp for server in servers_from(text)]
 
 
 def project_file(request: CommandRequest) -> Path | None:

@@ -11,7 +11,7 @@ from habilis.server.mcp.settings import McpSettings
 from habilis.server.registry import SandboxRegistry
 
 
-class Catalog:
+class McpCatalog:
     """The tools by name. A tool of the library does not replace another one."""
 
     def __init__(self, settings: McpSettings, registry: SandboxRegistry, apps: Sequence[App]) -> None:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from habilis.server.access import Access, BodyRefused
-from habilis.server.mcp.protocol import McpServer
+from habilis.server.mcp.protocol import McpService
 from habilis.server.mcp.settings import McpSettings
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ PATH = '/mcp'
 
 def make_mcp_app(settings: McpSettings, apps: 'Sequence[App]' = ()) -> ASGIApp:
     """The server as an ASGI application."""
-    return http_app(McpServer(settings, apps), settings)
+    return http_app(McpService(settings, apps), settings)
 
 
-def http_app(server: McpServer, settings: McpSettings) -> ASGIApp:
+def http_app(server: McpService, settings: McpSettings) -> ASGIApp:
     """The application for a server."""
     service = settings.service
     manager = StreamableHTTPSessionManager(

@@ -32,7 +32,7 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from habilis.server.mcp.apps import App
-    from habilis.server.mcp.catalog import Catalog
+    from habilis.server.mcp.catalog import McpCatalog
     from habilis.server.mcp.run_history import RunHistory
 
 PROGRESS_SECONDS = 1.0
@@ -51,7 +51,7 @@ _Context = ServerRequestContext[None, Any]
 logger = logging.getLogger('habilis.server')
 
 
-class McpServer(Server[None]):
+class McpService(Server[None]):
     """Serves the tools and the run history to clients. One object serves any number of sessions."""
 
     def __init__(self, settings: McpSettings, apps: 'Sequence[App]' = ()) -> None:
@@ -79,10 +79,10 @@ class McpServer(Server[None]):
             _ = self._catalog  # refuses what cannot be served before there is a client
 
     @functools.cached_property
-    def _catalog(self) -> 'Catalog':
-        from habilis.server.mcp.catalog import Catalog  # imports the agent: after the first answer
+    def _catalog(self) -> 'McpCatalog':
+        from habilis.server.mcp.catalog import McpCatalog  # imports the agent: after the first answer
 
-        return Catalog(self._settings, self.registry, self._given)
+        return McpCatalog(self._settings, self.registry, self._given)
 
     @functools.cached_property
     def _history(self) -> 'RunHistory':

@@ -32,13 +32,13 @@ def serve_mcp(*apps: 'App', settings: McpSettings | None = None) -> None:
 
 async def serve_stdio(wire: Wire, apps: 'Sequence[App]', settings: McpSettings) -> None:
     """Serve one client. The end of stdin, Ctrl-C and SIGTERM close its sandboxes, and stop its runs."""
-    from habilis.server.mcp.protocol import McpServer
+    from habilis.server.mcp.protocol import McpService
 
     task = asyncio.current_task()
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, or another thread
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: task and task.cancel())
     try:
-        await wire.serve(McpServer(settings, apps), settings.service.body_bytes)
+        await wire.serve(McpService(settings, apps), settings.service.body_bytes)
     finally:
         await _close(apps)
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from habilis.server.mcp.protocol import McpServer
+    from habilis.server.mcp.protocol import McpService
 
 READ_BYTES = 1 << 16
 
@@ -26,7 +26,7 @@ class Wire:
         os.dup2(2, 1)
         self._lines: asyncio.Queue[str | None] = asyncio.Queue(1)
 
-    async def serve(self, server: 'McpServer', max_line: int) -> None:
+    async def serve(self, server: 'McpService', max_line: int) -> None:
         """Serve the client until it closes stdin."""
         from mcp.server.stdio import stdio_server
 

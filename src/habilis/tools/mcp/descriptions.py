@@ -1,10 +1,7 @@
 """Text of MCP servers. It is untrusted: bounded, without control characters, and without what looks like markup."""
 
 import hashlib
-import json
 import re
-
-from habilis.core.codec import Json
 
 MAX_DESCRIPTION = 1000
 MAX_NOTE = 200
@@ -17,7 +14,9 @@ _HEADING = re.compile(r'(?m)^\s*#+\s*')
 
 def clean(text: str | None, length: int = MAX_DESCRIPTION) -> str:
     """The text as a prompt may have it: tags, fences and headings are no longer such."""
-    plain = ''.join(letter for letter in (text or '')[: 4 * length] if letter.isprintable() or letter == '\n')
+    plain = (text or '')[: 4 * length]
+    if not plain.isprintable():
+        plain = ''.join(letter for letter in plain if letter.isprintable() or letter == '\n')
     plain = _HEADING.sub('', _FENCE.sub("'''", _TAG.sub(r'‹\1›', plain))).strip()
     return plain if len(plain) <= length else f'{plain[: length - 1].rstrip()}…'
 
@@ -27,7 +26,6 @@ def clean_line(text: str | None, length: int = MAX_NOTE) -> str:
     return clean(' '.join((text or '')[: 4 * length].split()), length)
 
 
-def fingerprint(name: str, description: str | None, *schemas: Json) -> str:
+def fingerprint(said: str) -> str:
     """Changes with all that a server says of a tool."""
-    said = json.dumps([name, description, *schemas], sort_keys=True)
     return hashlib.sha256(said.encode()).hexdigest()

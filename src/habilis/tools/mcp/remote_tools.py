@@ -1,6 +1,7 @@
 """The tools of an MCP server as ordinary tools: names, type hints, options, and the call itself."""
 
 import inspect
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -22,6 +23,9 @@ from habilis.tools.toolset import Toolset
 if TYPE_CHECKING:
     import mcp_types
     from mcp import Client
+
+MAX_SAID = 100_000
+"""Maximum number of characters that a server says of a tool."""
 
 MAX_LISTED = 1000
 """Maximum number of resources or prompts that code is shown."""
@@ -121,6 +125,10 @@ def _is_valid(name: str) -> bool:
 
 def read_tool(tool: 'mcp_types.Tool', classes: dict[object, object]) -> RemoteTool:
     """A tool with type hints of its schemas. Raises `SchemaRefused`."""
+    said = json.dumps([tool.name, tool.description, tool.input_schema, tool.output_schema], sort_keys=True)
+    if len(said) > MAX_SAID:
+        msg = f'its description and schemas are larger than {MAX_SAID:,} characters'
+        raise SchemaRefused(msg)
     types = SchemaTypes(tool.input_schema, classes)
     properties, required, takes_more = types.properties()
     parameters: list[inspect.Parameter] = []
@@ -150,7 +158,7 @@ def read_tool(tool: 'mcp_types.Tool', classes: dict[object, object]) -> RemoteTo
         options=_options(tool),
         is_structured=tool.output_schema is not None,
         unwraps=_is_wrapped(tool.output_schema),
-        said=fingerprint(tool.name, tool.description, tool.input_schema, tool.output_schema),
+        said=fingerprint(said),
     )
 
 
@@ -232,14 +240,12 @@ class RemoteTools(Toolset):
             return value_of(result, is_structured=remote.is_structured, unwraps=remote.unwraps)
 
         call.__signature__ = remote.signature  # pyright: ignore[reportFunctionMemberAccess]
-        hints = {key: parameter.annotation for key, parameter in remote.signature.parameters.items()}
-        call.__annotations__ = {**hints, 'return': remote.signature.return_annotation}
         options, asked = remote.options, ''
         if state == 'changed':
             question = f'{name} of the MCP server {server} is no longer what it was when you used it:'
             options = replace(options, needs_approval=True)
             asked = f'{question}\n{remote.description}\nMay it be called?'
-        made = AnyTool(call, name=name, options=options)
+        made = AnyTool(call, name=name, options=options, signature=remote.signature)
         made.approval_question = asked
         made.description = remote.description
         return made

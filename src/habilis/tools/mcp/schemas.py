@@ -15,9 +15,6 @@ import typing_extensions
 from habilis.core.narrowing import is_list, is_mapping
 from habilis.tools.mcp.descriptions import clean_line
 
-MAX_SCHEMA = 100_000
-"""Maximum number of characters of a schema."""
-
 MAX_DEPTH = 40
 
 Schema = Mapping[str, object]
@@ -40,6 +37,8 @@ _LIMITS = {
 """Keywords that are told to the model. The server enforces them."""
 
 _NOTES = ('description', 'title', 'default', 'examples')
+_SIMPLE_KEYS = {'type', *_NOTES, *_LIMITS}
+_CHOICES = ('anyOf', 'oneOf', 'enum', 'const')
 _UNKNOWN = ('$dynamicRef', '$recursiveRef')
 
 
@@ -52,9 +51,6 @@ class SchemaTypes:
 
     def __init__(self, root: Schema, classes: dict[object, object] | None = None) -> None:
         """`classes` are those made of other schemas before: equal ones are the same class."""
-        if len(json.dumps(root)) > MAX_SCHEMA:
-            msg = f'its schema is larger than {MAX_SCHEMA:,} characters'
-            raise SchemaRefused(msg)
         self._root = root
         self._classes = {} if classes is None else classes
 
@@ -77,14 +73,21 @@ class SchemaTypes:
         if not is_mapping(schema):
             msg = f'{name}: {json.dumps(schema)[:50]} is a schema that no value fits'
             raise SchemaRefused(msg)
-        plain = self._plain(_schema(schema), name, seen)
-        said = _note(_schema(schema))
+        described = _schema(schema)
+        kind = described.get('type')
+        if isinstance(kind, str) and kind in _SIMPLE and described.keys() <= _SIMPLE_KEYS:  # most are
+            plain = _SIMPLE[kind]
+        else:
+            plain = self._plain(described, name, seen)
+        said = _note(described)
         return Annotated[cast('Any', plain), said] if said else plain
 
     def accepts_null(self, schema: Schema) -> bool:
         """Whether None is a value of its own, beside leaving it out."""
         flat = self._flat(schema, ())
-        kinds = flat.get('type', 'null' if not {'anyOf', 'oneOf', 'enum', 'const'} & flat.keys() else '')
+        if isinstance(flat.get('type'), str) and flat.keys().isdisjoint(_CHOICES):
+            return flat['type'] == 'null'
+        kinds = flat.get('type', 'null' if flat.keys().isdisjoint(_CHOICES) else '')
         members = [*_schemas(flat, 'anyOf'), *_schemas(flat, 'oneOf')]
         named = None in cast('Sequence[object]', flat.get('enum', ()))
         is_const = 'const' in flat and flat['const'] is None
@@ -156,6 +159,8 @@ class SchemaTypes:
         if unknown := [key for key in _UNKNOWN if key in schema]:
             msg = f'it uses {unknown[0]}'
             raise SchemaRefused(msg)
+        if '$ref' not in schema and 'allOf' not in schema:
+            return schema
         found = dict(schema)
         reference = found.pop('$ref', None)
         merged: dict[str, object] = {}
@@ -257,6 +262,8 @@ def _union(hints: Iterable[object]) -> object:
 def _note(schema: Schema) -> str:
     description = schema.get('description')
     said = clean_line(description) if isinstance(description, str) else ''
+    if schema.keys().isdisjoint(_LIMITS):
+        return said
     limits = [
         f'{words} {schema[key]}' for key, words in _LIMITS.items() if isinstance(schema.get(key), str | int | float)
     ]
@@ -269,15 +276,16 @@ def _class_name(name: str) -> str:
 
 
 def _schema(value: object) -> Schema:
-    return {str(key): inner for key, inner in value.items()} if is_mapping(value) else {}
+    """The value, if it is an object of JSON: its keys are texts."""
+    return cast('Schema', value) if isinstance(value, dict) else {}
 
 
-def _mapping(schema: Schema, key: str) -> dict[str, object]:
+def _mapping(schema: Schema, key: str) -> Schema:
     found = schema.get(key, {})
     if not is_mapping(found):
         msg = f'{key} is not an object'
         raise SchemaRefused(msg)
-    return {str(name): inner for name, inner in found.items()}
+    return _schema(found)
 
 
 def _schemas(schema: Schema, key: str) -> list[Schema]:

@@ -14,9 +14,10 @@ from habilis.core.errors import ToolDefinitionError, ToolServerError
 from habilis.tools.logs import LOGGER
 from habilis.tools.mcp.connection import MISSING, ServerConnection, is_tool_change
 from habilis.tools.mcp.descriptions import clean_line
+from habilis.tools.mcp.invalid_tools import InvalidTools, without_invalid_tools
 from habilis.tools.mcp.remote_tools import Listing, RemoteTools
 from habilis.tools.mcp.schemas import identifier
-from habilis.tools.mcp.server_requests import Sample, elicit, roots_of, sample
+from habilis.tools.mcp.server_requests import MAX_SAMPLES, Sample, elicit, roots_of, sample, with_consent
 from habilis.tools.mcp.transports import Trouble, open_http, open_stdio
 from habilis.tools.toolset import Toolset
 from habilis.tools.toolsets.user import AskPerson, ask_person
@@ -77,7 +78,7 @@ class McpServer(Toolset):
             timeout: seconds that a call may take.
             start_timeout: seconds that it may take to start.
             ask: asks the user what the server wants to know during a call.
-            sample: asks a model on behalf of the server.
+            sample: asks a model on behalf of the server (default: with `ask`, that of the agent, if the user agrees).
             roots: the folders that it is told to work in.
             enabled: whether its tools are enabled at the start.
         """
@@ -90,8 +91,10 @@ class McpServer(Toolset):
         self._headers, self._auth, self._sse = dict(headers or {}), auth, transport == 'sse'
         self._only, self._rename, self._prefix = only, dict(rename or {}), prefix
         self._ask, self._sample = ask, sample
+        self._samples = 0
         self._roots = [Path(folder).resolve() for folder in roots]
         self._listing: Listing | None = None
+        self._invalid = InvalidTools()
         self._relisting: set[asyncio.Task[None]] = set()
         self.connection = ServerConnection(
             self.name, self._client, seconds=timeout, start_seconds=start_timeout, on_change=self._changed
@@ -102,15 +105,21 @@ class McpServer(Toolset):
         """Its command line or URL."""
         return shlex.join(self._words) if self._words else self._url
 
-    def with_person(self, ask: AskPerson | None, sample: Sample | None, roots: Sequence[str | Path]) -> 'McpServer':
+    def with_person(self, ask: AskPerson | None, roots: Sequence[str | Path]) -> 'McpServer':
         """This server, with what a program has for servers that it only knows by their address."""
-        self._ask, self._sample = self._ask or ask, self._sample or sample
+        self._ask = self._ask or ask
         self._roots = self._roots or [Path(folder).resolve() for folder in roots]
         return self
+
+    def offer_model(self, model: Sample) -> None:
+        """Let the server ask this model, with the consent of the user each time; not if nobody can be asked."""
+        if self._sample is None and (ask := self._ask) is not None:
+            self._sample = with_consent(model, lambda question: ask_person(ask, question))
 
     async def opened(self, taken: Collection[str] = ()) -> Toolset:
         """Start the server if it is not running, and get its tools. Raises `ToolServerError`."""
         self.connection.try_again()
+        self._samples = 0
         await self.connection.client()
         if self._listing is None:
             await self._list()
@@ -130,7 +139,7 @@ class McpServer(Toolset):
         return self._listing
 
     async def _list(self) -> None:
-        found = await self.connection.request(_fetch)
+        found = await self.connection.request(lambda client, _: _fetch(client, self._invalid))
         self._listing = Listing(
             server=self.name,
             address=self.address,
@@ -140,6 +149,7 @@ class McpServer(Toolset):
             prefix=self._prefix,
             has_resources=found.has_resources,
             has_prompts=found.has_prompts,
+            refused=dict(self._invalid.refused),
         )
         for name, reason in self._listing.refused.items():
             LOGGER.warning('the tool %s of the MCP server %s cannot be used: %s', name, self.name, reason)
@@ -171,8 +181,9 @@ class McpServer(Toolset):
             transport = open_stdio(self._words, env=self._env, cwd=self._cwd, trouble=trouble)
         else:
             transport = open_http(self._url, headers=self._headers, auth=self._auth, sse=self._sse)
+        self._invalid = InvalidTools()
         return Client(
-            transport,
+            without_invalid_tools(transport, self._invalid),
             client_info=Implementation(name='habilis', version=__version__),
             message_handler=self._heard,
             logging_callback=self._logged,
@@ -212,6 +223,9 @@ class McpServer(Toolset):
         call, ask_model = self.connection.active, self._sample
         if call is None or ask_model is None:
             return ErrorData(code=INVALID_REQUEST, message='no call is under way')
+        self._samples += 1
+        if self._samples > MAX_SAMPLES:
+            return ErrorData(code=INVALID_REQUEST, message=f'a model is asked at most {MAX_SAMPLES} times')
         return await call.in_call(lambda: sample(self.name, params, ask_model))
 
     async def _list_roots(self, context: 'ClientRequestContext') -> 'mcp_types.ListRootsResult | mcp_types.ErrorData':
@@ -225,12 +239,13 @@ class _Offered:
     has_prompts: bool = False
 
 
-async def _fetch(client: 'Client', _: object) -> _Offered:
+async def _fetch(client: 'Client', invalid: InvalidTools) -> _Offered:
     """What the server offers. Many declare resources and prompts, and have none."""
     found, able = _Offered(), client.server_capabilities
     cursor: str | None = None
+    invalid.refused.clear()
     while able.tools is not None and len(found.tools) < MAX_TOOLS:
-        page = await client.list_tools(cursor=cursor, cache_mode='refresh')
+        page = await invalid.list_page(client, cursor)
         found.tools += page.tools
         if not (cursor := page.next_cursor):
             break

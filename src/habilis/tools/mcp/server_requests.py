@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 MAX_TRIES = 3
 """How often a person is asked for the same field."""
 
+MAX_SAMPLES = 10
+"""How often a server may ask a model in one run."""
+
+MAX_SAMPLED_TOKENS = 2000
+"""Maximum number of tokens of a reply for a server."""
+
+MAX_SAMPLED_TEXT = 20_000
+"""Maximum number of characters that a server asks a model."""
+
 AskInCall = Callable[[str], Awaitable[str | None]]
 """Asks the user on behalf of a call. None for no answer."""
 
@@ -120,6 +129,18 @@ def _choice(answer: str, choices: list[str]) -> str:
     return answer
 
 
+def with_consent(model: Sample, ask: AskInCall) -> Sample:
+    """The model, once the user has read what it would be asked, and agrees."""
+
+    async def sample(request: SamplingRequest) -> SampledReply | None:
+        said = '\n'.join(clean(text) for text in (request.system, *(text for _, text in request.messages)) if text)
+        question = f'The MCP server {request.server} asks your model, for at most {request.max_tokens:,} tokens:'
+        answer = await ask(f'{question}\n{said}\nMay it? [y/N]')
+        return await model(request) if (answer or '').strip().lower() in _YES else None
+
+    return sample
+
+
 async def sample(
     server: str, params: 'mcp_types.CreateMessageRequestParams', ask_model: Sample
 ) -> 'mcp_types.CreateMessageResult | mcp_types.ErrorData':
@@ -127,11 +148,10 @@ async def sample(
     from mcp_types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
 
     messages = [(message.role, _text(message.content)) for message in params.messages]
-    reply = await ask_model(
-        SamplingRequest(
-            server=server, system=params.system_prompt or '', messages=messages, max_tokens=params.max_tokens
-        )
-    )
+    system, tokens = params.system_prompt or '', min(params.max_tokens, MAX_SAMPLED_TOKENS)
+    if len(system) + sum(len(text) for _, text in messages) > MAX_SAMPLED_TEXT:
+        return ErrorData(code=INVALID_REQUEST, message=f'more than {MAX_SAMPLED_TEXT:,} characters')
+    reply = await ask_model(SamplingRequest(server=server, system=system, messages=messages, max_tokens=tokens))
     if reply is None:
         return ErrorData(code=INVALID_REQUEST, message='the user does not agree')
     content = TextContent(type='text', text=reply.text)

@@ -205,21 +205,46 @@ async def open_http(
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
 
+    class Bounded(httpx2.AsyncByteStream):
+        """A body that ends with an error where it is too long, whatever its headers say."""
+
+        def __init__(self, body: httpx2.AsyncByteStream) -> None:
+            self._body = body
+
+        async def __aiter__(self) -> AsyncGenerator[bytes]:
+            size = 0
+            async for chunk in self._body:
+                size += len(chunk)
+                if size > MAX_MESSAGE:
+                    msg = f'it sent a message of more than {MAX_MESSAGE // 1_000_000} MB'
+                    raise ToolServerError(msg)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._body.aclose()
+
+    async def bound(response: httpx2.Response) -> None:
+        if response.headers.get('content-encoding', 'identity') != 'identity':  # a small body may become a huge one
+            msg = 'it compresses its answers, though it is asked not to'
+            raise ToolServerError(msg)
+        is_stream = 'text/event-stream' in response.headers.get('content-type', '')  # the SDK bounds each event
+        if not is_stream and isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = Bounded(response.stream)
+
+    def make_client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        plain = {**(headers or {}), 'accept-encoding': 'identity'}
+        return httpx2.AsyncClient(headers=plain, timeout=timeout, auth=auth, event_hooks={'response': [bound]})
+
     if sse:
-        async with sse_client(url, headers=dict(headers), auth=auth) as streams:
+        async with sse_client(url, headers=dict(headers), auth=auth, httpx_client_factory=make_client) as streams:
             yield streams
         return
-    timeout = httpx2.Timeout(30, read=300)
     async with (
-        httpx2.AsyncClient(
-            headers=dict(headers), auth=auth, timeout=timeout, event_hooks={'response': [_check_size]}
-        ) as client,
+        make_client(dict(headers), httpx2.Timeout(30, read=300), auth) as client,
         streamable_http_client(url, http_client=client) as streams,
     ):
         yield streams
-
-
-async def _check_size(response: 'httpx2.Response') -> None:
-    if int(response.headers.get('content-length') or 0) > MAX_MESSAGE:
-        msg = f'it sent a message of more than {MAX_MESSAGE // 1_000_000} MB'
-        raise ToolServerError(msg)
