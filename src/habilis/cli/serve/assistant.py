@@ -32,7 +32,7 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
 
     chosen = read_settings(request.load_settings)
     settings = replace(settings, user=chosen.user or '')
-    wanted = ModelRequest(name=request.model, overrides=request.overrides, download=request.download)
+    wanted = ModelRequest(name=request.model, option='--model', overrides=request.overrides, download=request.download)
     listening = listening_socket(settings)
     model = await choose_model(wanted, chosen, TerminalUser(), say)
     embedder = choose_embedder(chosen)
