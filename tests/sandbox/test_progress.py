@@ -7,6 +7,7 @@ import pytest
 
 from habilis.core.status_line import StatusLine
 from habilis.sandbox.progress import progress
+from tests.waiting import until
 
 
 class Shown(StatusLine):
@@ -51,3 +52,18 @@ def test_a_line_and_its_end_are_one_write(monkeypatch: pytest.MonkeyPatch) -> No
     with progress('Building'):
         pass
     assert written == ['habilis: Building …\n'], 'else two threads that report at once leave half a line'
+
+
+async def test_on_a_narrow_terminal_the_line_stays_on_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stderr = Terminal()
+    monkeypatch.setattr(sys, 'stderr', stderr)
+    monkeypatch.setenv('COLUMNS', '30')
+    with progress('Building something that has a very long name'):
+        await until(lambda: '\r' in stderr.getvalue())
+    shown = stderr.getvalue().split('\r')[1]
+    assert len(shown) < 30
+    assert shown.endswith(' … 0 s')

@@ -232,6 +232,7 @@ def test_a_hint_that_cannot_be_checked_is_named() -> None:
     [
         ({'timeout': 0}, 'timeout=0'),
         ({'timeout': 'long'}, "timeout='long'"),
+        ({'approval': True}, "@tool has no option 'approval': did you mean needs_approval?"),
         ({'retries': -1}, 'retries=-1'),
         ({'retries': 1.5}, 'retries=1.5'),
         ({'retries': 1, 'idempotent': False}, 'choose one'),

@@ -1,6 +1,7 @@
 """A progress line on stderr during slow operations."""
 
 import contextlib
+import shutil
 import sys
 import threading
 import time
@@ -34,7 +35,7 @@ def progress(what: str, *, after: float = 0.0) -> Generator[None]:
                 _write(f'habilis: {what} …\n')
                 return
             shown.set()
-            _write(f'\rhabilis: {what} … {time.monotonic() - started:.0f} s')
+            _write(f'\r{_row(f"habilis: {what}", f" … {time.monotonic() - started:.0f} s")}')
 
     thread = threading.Thread(target=count, daemon=True)
     thread.start()
@@ -45,6 +46,12 @@ def progress(what: str, *, after: float = 0.0) -> Generator[None]:
         thread.join()
         if shown.is_set() or (not after and sys.stderr.isatty()):
             _write(f'\r\033[Khabilis: {what}: {time.monotonic() - started:.1f} s\n')
+
+
+def _row(text: str, end: str) -> str:
+    """The text, truncated so that it stays on one row: a return does not reach the row above."""
+    width = shutil.get_terminal_size().columns - len(end) - 1
+    return f'{text if len(text) <= width else text[:width]}{end}'
 
 
 def _write(text: str) -> None:

@@ -6,11 +6,13 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import fields
 from types import FrameType, MethodType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from habilis.core.codec import Json
 from habilis.core.errors import ToolCallError, ToolDefinitionError, ToolResultError
+from habilis.core.similar_names import similar_names
 from habilis.sandbox.contract import Side
 from habilis.sandbox.host.functions import HostFunction, is_async
 from habilis.tools import attempts
@@ -369,6 +371,11 @@ def as_tool(function: 'AnyTool | MakesTool | Callable[..., object]') -> AnyTool:
 
 
 def _options(**given: Any) -> ToolOptions:
+    known = [field.name for field in fields(ToolOptions)]
+    for name in given.keys() - known:
+        near = similar_names(name, known)
+        msg = f'@tool has no option {name!r}: {f"did you mean {near[0]}?" if near else "it has " + ", ".join(known)}'
+        raise ToolDefinitionError(msg)
     options = ToolOptions(**given)
     timeout, retries = cast('object', options.timeout), cast('object', options.retries)
     problem = ''

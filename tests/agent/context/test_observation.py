@@ -64,7 +64,11 @@ def test_the_value_none_is_a_value() -> None:
 
 
 def test_new_variables_come_with_type_and_size() -> None:
-    new = [Variable(name='rows', type='list', size='3 items'), Variable(name='x', type='int', size='', text='3')]
+    new = [
+        Variable(name='rows', type='list', size='3 items'),
+        Variable(name='_', type='int', size='', text='9'),
+        Variable(name='x', type='int', size='', text='3'),
+    ]
     found = observe(Cell(), number=1, bounds=BOUNDS, new=new)
     assert found.text == 'New variables: rows (list, 3 items), x = 3'
     assert describe_variable(new[0]) == 'rows (list, 3 items)'

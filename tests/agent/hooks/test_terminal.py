@@ -150,6 +150,19 @@ async def test_code_is_shown_once_whether_it_comes_as_a_fence_or_as_a_call() -> 
         assert '```' not in screen.text
 
 
+async def test_a_terminal_shows_words_before_the_code_that_follows_them() -> None:
+    call = FunctionCall(id='1', name='python', arguments='{"code": "result = 6 * 7\\nfinal_answer(result)"}')
+    screen = Screen(terminal=True)
+    await watch(ScriptedModel([Reply(text='I compute it now.', calls=(call,))], functions=True), screen.view)
+    assert re.search(r'I compute it now\. *\n│ result = 6 \* 7', screen.plain)
+
+
+async def test_a_blank_line_stays_between_paragraphs_that_come_one_after_the_other() -> None:
+    screen = Screen(terminal=True)
+    await watch(['The first paragraph is here.\n\nThe second one is here.\n\nThe third.'], screen.view)
+    assert re.search(r'here\. *\n *\nThe second one is here\. *\n *\nThe third\.', screen.plain)
+
+
 async def test_an_answer_in_words_is_shown_once() -> None:
     piped, terminal, quiet = Screen(), Screen(terminal=True), Screen(quiet=True)
     await watch(['It is **forty-two**.'], piped.view)

@@ -25,7 +25,9 @@ class Person:
         self.on_stop: Callable[[], bool] = lambda: False
         self.on_message: Callable[[str], bool] = lambda message: False
         self.questions: list[str] = []
+        self.place: Callable[[], str] = str
         self.places: list[str] = []
+        self.places_of_questions: list[str] = []
         self.kept: list[str] = []
         self.keys = ''
         self.messages = list(messages)
@@ -48,6 +50,7 @@ class Person:
 
     async def ask(self, question: str) -> str | None:
         self.questions.append(question)
+        self.places_of_questions.append(self.place())
         return self._answers.pop(0)
 
     async def edit(self, text: str) -> str:
@@ -64,8 +67,9 @@ class Person:
         self.rows = rows
         return True
 
-    def describe(self, text: str) -> None:
-        self.places.append(text)
+    def describe(self, place: Callable[[], str]) -> None:
+        self.place = place
+        self.places.append(place())
 
     def ring(self) -> None:
         pass

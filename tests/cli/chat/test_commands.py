@@ -153,7 +153,7 @@ async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, ca
     assert 'error: talk.md exists; give another name' in shown
     assert 'error: cannot write no/talk.md: No such file' in shown
     assert 'there is nothing to export yet' in shown
-    assert '2 turns in x' in shown
+    assert '2 messages in x' in shown
     assert 'error: write /tasks [all]' in shown
     assert 'unexpected' not in shown
 
@@ -168,7 +168,7 @@ async def test_a_copy_is_saved_with_the_turns_from_before_it_was_made_also_after
         ['One.', '1'],
         ['One.', '1', 'Two.', '2', 'Three.', '3'],
     ]
-    assert '2 turns in 1.md' in capsys.readouterr().out
+    assert '2 messages in 1.md' in capsys.readouterr().out
 
 
 async def test_a_chat_without_a_turn_is_not_offered_to_be_resumed(chats: Chats, capsys: Capture) -> None:
@@ -234,6 +234,16 @@ async def test_a_plan_is_asked_for_changed_and_carried_out(
     shown = capsys.readouterr().out
     assert 'plan: nothing can be changed' in shown
     assert shown.rindex('all: files may be changed') > shown.rindex('plan:')
+
+
+async def test_while_a_plan_is_carried_out_the_mode_that_is_shown_is_the_one_that_counts(
+    chats: Chats, place: Place
+) -> None:
+    (place.folder / 'work').mkdir()
+    person = Person('/plan Tidy up.', answers=['y', 'y'])
+    write = code("final_answer(write_file('a', 'x'))")
+    await chats.chat(person, ['1. Write a.', write], workspace='work', mode='ask')
+    assert [shown.split(' · ')[3] for shown in person.places_of_questions] == ['plan', 'ask']
 
 
 async def test_what_is_accepted_is_the_plan_as_it_was_edited(

@@ -63,6 +63,10 @@ def test_figures_are_shown_without_being_asked_for_and_again_only_when_they_chan
     assert len(data.run('plt.title("changed")\nplt.savefig("plot.png")').displays) == 1
     assert data.download('plot.png')[:4] == b'\x89PNG'
     assert len(data.run('figure, axes = plt.subplots()\naxes.plot([1])\nplt.show()').displays) == 1
+    assert data.run('figure.savefig("same.png", dpi=150)').displays == ()
+    with data.fork() as twin:
+        assert twin.run('1').displays == ()
+        assert len(twin.run('axes.plot([2])\nNone').displays) == 1
     assert len(data.run('figure').displays) == 1
     assert data.run('plt.close("all")\nplt.figure()\nNone').displays == ()
 

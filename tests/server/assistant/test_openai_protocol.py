@@ -30,6 +30,13 @@ def test_a_completion_is_answered(serve: Serve) -> None:
         assert done.usage.total_tokens > 0
 
 
+def test_a_question_of_the_model_is_the_reply(serve: Serve) -> None:
+    with serve(["```python\nask_user('For how many people?')\n```"]) as address, client(address) as user:
+        done = user.chat.completions.create(model='habilis', messages=[{'role': 'user', 'content': 'Book a table'}])
+        assert done.choices[0].message.content == 'For how many people?'
+        assert 'NeedsAnswer' not in str(done.choices[0].message.to_dict()['reasoning_content'])
+
+
 def test_the_messages_before_are_the_history(serve: Serve) -> None:
     def reply(messages: Sequence[Message]) -> str:
         said = [message.text for message in messages if message.role == 'assistant']

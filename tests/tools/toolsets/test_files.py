@@ -165,6 +165,18 @@ async def test_d15_the_diff_is_right_and_no_leaves_the_file_untouched(
     assert apply(agreeing.asked[0].diff, (before or b'').decode()) == after.decode()
 
 
+async def test_binary_data_is_written_and_its_size_is_what_a_person_is_asked_about(tmp_path: Path) -> None:
+    person, data = Person(True), b'\x89PNG\0\xff'
+    box = Toolbox([Files(tmp_path, needs_approval=True)], approve=person)
+    assert await box.call('write_file', 'plots/a.png', data) == 'made plots/a.png (6 bytes)'
+    assert await box.call('write_file', 'plots/a.png', data[:4]) == 'replaced plots/a.png (4 bytes)'
+    assert (tmp_path / 'plots/a.png').read_bytes() == data[:4]
+    assert [request.diff for request in person.asked] == [
+        'plots/a.png: 6 bytes, new',
+        'plots/a.png: 4 bytes, instead of 6',
+    ]
+
+
 async def test_no_approval_is_asked_for_a_change_that_cannot_be_made(tmp_path: Path) -> None:
     person = Person(True)
     box = Toolbox([Files(tmp_path, needs_approval=True)], approve=person)

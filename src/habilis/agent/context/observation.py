@@ -109,7 +109,8 @@ def _unseen(new: Sequence[Variable], cell: Cell, code: str) -> list[Variable]:
         text = variable.text[1:-1] if variable.type == 'str' else variable.text
         return variable.name in parts and text in output if text else variable.name in whole
 
-    return [variable for variable in new if variable.type not in DEFINED_TYPES and not is_seen(variable)]
+    told = (each for each in new if each.name != '_' and each.type not in DEFINED_TYPES)
+    return [variable for variable in told if not is_seen(variable)]
 
 
 def _shown(statements: Sequence[ast.stmt]) -> list[ast.expr]:

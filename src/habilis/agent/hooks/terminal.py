@@ -288,7 +288,6 @@ class TerminalView:
     def _show_pieces(self, pieces: Sequence[Piece], state: _RunState) -> None:
         for kind, text in pieces:
             if kind == 'code':
-                self._show_blocks(state.blocks.finish(), state)
                 self._show_written_code(text, state)
             else:
                 self._show_prose(text, state)
@@ -327,6 +326,9 @@ class TerminalView:
 
     def _show_written_code(self, text: str, state: _RunState) -> None:
         """Show the complete lines of code that is being written."""
+        if not text:
+            return
+        self._show_blocks(state.blocks.finish(), state)
         *lines, state.open_code = escape_controls(f'{state.open_code}{text}').split('\n')
         if not state.code:
             while lines and not lines[0].strip():  # code starts at its first line

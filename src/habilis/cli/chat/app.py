@@ -87,13 +87,13 @@ class ChatApp:
             self._front.offer({name: summary_of(file) for name, file in commands.own.items()})
             if recorded is not None:
                 await self._go_on(chat, recorded)
-                self._front.describe(chat.place)
+                self._front.describe(lambda: chat.place)
             while message is not None:
                 if message.strip():
                     self._front.echo(message)
                     await self._do(chat, self._take(chat, commands, message))
                     await self._do(chat, commands.settle())
-                    self._front.describe(chat.place)
+                    self._front.describe(lambda: chat.place)
                 message = await self._front.read()
             self._say_goodbye(chat)
         return 1 if self._failed and not self._front.is_present else 0
@@ -137,7 +137,7 @@ class ChatApp:
                 )
                 with self._front.working('starting'):
                     await chat.open(self._say)
-                self._front.describe(chat.place)
+                self._front.describe(lambda: chat.place)
                 warming.append(asyncio.ensure_future(_start_sandbox(chat.settings.sandbox)))
                 if tasks := await chat.session.memory.tasks():
                     self._say('open tasks:')

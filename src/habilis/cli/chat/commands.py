@@ -344,7 +344,7 @@ class Commands:
             _say('there is nothing to export yet')
             return
         export_chat(name, turns)
-        _say(f'{len(turns)} turns in {name}')
+        _say(f'{len(turns)} messages in {name}')
 
 
 def _say(text: str) -> None:

@@ -61,7 +61,7 @@ class FrontEnd(Protocol):
         """Show these rows while something happens. False if nothing that changes is shown."""
         ...
 
-    def describe(self, text: str) -> None:
+    def describe(self, place: Callable[[], str]) -> None:
         """Show where the user is: model and sandbox."""
         ...
 
@@ -155,8 +155,9 @@ class PlainFront:
         """No: what happens is printed."""
         return False
 
-    def describe(self, text: str) -> None:
+    def describe(self, place: Callable[[], str]) -> None:
         """Print it, if it is new."""
+        text = place()
         if text != self._place:
             print(text, flush=True)
         self._place = text

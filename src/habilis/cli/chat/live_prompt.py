@@ -71,7 +71,7 @@ class LivePrompt:
         self._messages: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting: list[str] = []
         self._rows: Callable[[], Sequence[str]] = tuple
-        self._place = ''
+        self._place: Callable[[], str] = str
         self._status: PromptStatus | None = None
         self._mark = PROMPT
         self._answer: asyncio.Future[str | None] | None = None
@@ -271,8 +271,8 @@ class LivePrompt:
             parts.append([('class:place', f'{_fit(row)}\n')])
         for text in self._waiting[-MAX_QUEUED_ROWS:]:
             parts.append([('class:queued', f'{PROMPT}{_first_line(text)}\n')])
-        if self._place and self._answer is None:
-            parts.append([('class:place', f'{_fit(self._place)}\n')])
+        if self._answer is None and (place := self._place()):
+            parts.append([('class:place', f'{_fit(place)}\n')])
         parts.append([('class:mark', self._mark)])
         return merge_formatted_text(parts)
 
@@ -300,9 +300,9 @@ class LivePrompt:
         self._rows = rows
         return True
 
-    def describe(self, text: str) -> None:
-        """Show it dimmed above the line to type in."""
-        self._place = text
+    def describe(self, place: Callable[[], str]) -> None:
+        """Show it dimmed above the line to type in, as it is at each moment: a turn may change the mode."""
+        self._place = place
         self._redraw()
 
     def ring(self) -> None:

@@ -22,6 +22,9 @@ METHODS = {
 _shown: 'weakref.WeakSet[object]' = weakref.WeakSet()
 """Figures that were displayed as they are now."""
 
+_pictures: 'weakref.WeakKeyDictionary[object, list[Json]]' = weakref.WeakKeyDictionary()
+"""What was displayed of a figure last: to save it to a file changes it for a moment only."""
+
 
 def displays_of(value: object) -> list[Json]:
     """Pairs of media type and text (base64 for bytes) that the value's class offers."""
@@ -55,21 +58,35 @@ def new_figures() -> list[Json]:
         for number in pyplot.get_fignums():
             figure = pyplot.figure(number)
             if figure.axes and figure not in _shown:
-                found += _render(figure)
+                before = _pictures.get(figure)
+                picture = _render(figure)
+                found += picture if picture != before else []
     except Exception:  # code inside may have replaced any of these functions
         return found
     return found
+
+
+def keep_figures() -> None:
+    """Take the open figures as displayed: those of a state that was loaded were, where it was saved."""
+    pyplot: Any = sys.modules.get('matplotlib.pyplot')
+    for number in pyplot.get_fignums() if pyplot is not None else ():
+        _keep(pyplot.figure(number))
 
 
 def _render(figure: Any) -> list[Json]:
     try:
         buffer = io.BytesIO()
         figure.savefig(buffer, format='png', bbox_inches='tight')
-        figure.stale_callback = _forget
-        _shown.add(figure)
+        _keep(figure)
     except Exception:  # a figure that cannot be drawn is shown as text only
         return []
-    return [['image/png', base64.b64encode(buffer.getvalue()).decode('ascii')]]
+    _pictures[figure] = [['image/png', base64.b64encode(buffer.getvalue()).decode('ascii')]]
+    return _pictures[figure]
+
+
+def _keep(figure: Any) -> None:
+    figure.stale_callback = _forget
+    _shown.add(figure)
 
 
 def _forget(figure: object, is_stale: bool) -> None:

@@ -21,7 +21,7 @@ from habilis.sandbox.guest import network, optional_rules, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, Broken, ToolError, do_work
 from habilis.sandbox.guest.children import offer_python
-from habilis.sandbox.guest.displays import displays_of, new_figures
+from habilis.sandbox.guest.displays import displays_of, keep_figures, new_figures
 from habilis.sandbox.guest.event_loop import GuestPolicy, new_loop, warn_of_coroutines_of
 from habilis.sandbox.guest.hints import advice_for
 from habilis.sandbox.guest.host_selector import HostSelector
@@ -206,6 +206,7 @@ class Kernel:
             return {'problem': f'the snapshot was made by {request["python"]}, this sandbox runs {_PYTHON}'}
         try:
             state.load(request['state'].encode('latin-1'), self.namespace, self._shared_objects())
+            keep_figures()
         except Exception as error:
             return {'problem': f'the snapshot cannot be restored here: {type(error).__name__}: {error}'}
         self.cells = request.get('cells', 0)

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 from habilis.agent import events
 from habilis.agent.context.output import as_text
 from habilis.agent.contract import Result
+from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.reply_stream import ReplyStream
 from habilis.assistant import SessionEvent
 
@@ -42,7 +43,10 @@ class ReplyText:
             self._words = ''
             yield Said('work', f'\n```python\n{event.code.strip()}\n```\n')
         elif isinstance(event, events.CellFinished):
-            shown = event.cell.stdout + (str(event.cell.error) if event.cell.error else event.cell.text or '')
+            error = event.cell.error
+            if error is not None and is_question(error.message):  # the answer asks it
+                error = None
+            shown = event.cell.stdout + (str(error) if error else event.cell.text or '')
             if shown.strip():
                 yield Said('work', f'\n```text\n{shown.strip()[:2000]}\n```\n')
 
@@ -57,7 +61,7 @@ class ReplyText:
         said = self._words.strip()
         if result.ended == 'answer':
             answer = '' if result.output is None else as_text(result.output)
-        elif result.waiting:
+        elif result.question or result.waiting:
             answer = result.question or f'Waiting for a person: {", ".join(one.question for one in result.waiting)}'
         else:
             answer = f'Stopped: {result.ended}'

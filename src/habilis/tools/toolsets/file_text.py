@@ -1,5 +1,7 @@
 """Text files of a workspace: whole, some of their lines, with a part replaced."""
 
+import os
+
 from habilis.core.errors import WorkspaceError
 from habilis.core.similar_names import MAX_LENGTH, similar_names
 from habilis.sandbox.files.workspace import Workspace
@@ -32,8 +34,14 @@ def read_text(space: Workspace, path: str) -> str:
 
 def read_text_or_none(space: Workspace, path: str) -> str | None:
     """The text, or None if the file does not exist."""
+    return None if size_or_none(space, path) is None else read_text(space, path)
+
+
+def size_or_none(space: Workspace, path: str) -> int | None:
+    """The number of bytes, or None if the file does not exist."""
     try:
-        return read_text(space, path)
+        with space.opened(path) as file:
+            return file.seek(0, os.SEEK_END)
     except WorkspaceError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return None
@@ -91,7 +99,7 @@ def encoded(path: str, text: str) -> bytes:
         msg = f'{path!r} was not written: the text has a lone surrogate at {error.start}, which cannot be encoded'
         raise WorkspaceError(msg) from None
     if b'\0' in data:
-        msg = f'{path!r} was not written: the text has a NUL character, so it is binary data'
+        msg = f'{path!r} was not written: the text has a NUL character: pass binary data as bytes'
         raise WorkspaceError(msg)
     return data
 

@@ -14,7 +14,14 @@ from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 from habilis.tools.toolsets.diffs import unified_diff
 from habilis.tools.toolsets.file_search import Matches, find, search
-from habilis.tools.toolsets.file_text import encoded, read_text, read_text_or_none, replaced, selected_lines
+from habilis.tools.toolsets.file_text import (
+    encoded,
+    read_text,
+    read_text_or_none,
+    replaced,
+    selected_lines,
+    size_or_none,
+)
 
 MAX_PATHS = 1000
 """Maximum number of paths that `find_files` returns."""
@@ -81,11 +88,13 @@ class Files(Toolset):
             return read_text(self._space, path)
         return selected_lines(self._space, path, start_line, max_lines, numbers=numbers)
 
-    def write_file(self, path: FilePath, text: str, create_dirs: bool = True) -> str:
-        """Make a text file, or replace a whole one. Folders are made as needed."""
+    def write_file(self, path: FilePath, text: str | bytes, create_dirs: bool = True) -> str:
+        """Make a file, or replace a whole one. Folders are made as needed."""
         space = self._space
-        is_new = read_text_or_none(space, path) is None
-        data = encoded(path, text)
+        if isinstance(text, bytes):
+            is_new, data = size_or_none(space, path) is None, text
+        else:
+            is_new, data = read_text_or_none(space, path) is None, encoded(path, text)
         space.write(path, data, create_dirs=create_dirs)
         return f'{"made" if is_new else "replaced"} {path} ({len(data):,} bytes)'
 
@@ -151,8 +160,11 @@ class Files(Toolset):
             raise ToolCallError(msg)
         return current.workspace
 
-    def _preview_write(self, path: str, text: str, create_dirs: bool = True) -> str:
+    def _preview_write(self, path: str, text: str | bytes, create_dirs: bool = True) -> str:
         self._space.check_writable(path)
+        if isinstance(text, bytes):
+            size = size_or_none(self._space, path)
+            return f'{_shown(path)}: {len(text):,} bytes, {"new" if size is None else f"instead of {size:,}"}'
         encoded(path, text)
         return unified_diff(path, read_text_or_none(self._space, path), text)
 
