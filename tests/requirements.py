@@ -19,6 +19,7 @@ INSTALLATION = {
     'curl': 'curl: apt-get install curl',
     'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
     'git': 'git: apt-get install git',
+    'node': 'Node, and programs and clients of npm: make node',
     'postgres': 'a PostgreSQL server: apt-get install postgresql',
     'redis-server': 'a Redis server: apt-get install redis-server',
     'registry': 'the package registries, which cannot be reached from here',

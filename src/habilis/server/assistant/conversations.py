@@ -140,14 +140,16 @@ class OpenConversation:
             work.close()
             msg = f'the conversation {self.session.id!r} is in the middle of a turn: wait for it, or stop it'
             raise RunBusy(msg)
+        self._run = ''
         self._turn = asyncio.create_task(work)
         self._turn.add_done_callback(_log)
         with self._watchers.watch('run', run) as watcher:
-            while not self._turn.done() and not await self._is_recorded(run):
+            # A message may go on with a turn that has failed, whose run is another.
+            while not self._turn.done() and not await self._is_recorded(self._run or run):
                 await watcher.wait(0.05)
-        if self._turn.done() and not await self._is_recorded(run):
+        if self._turn.done() and not await self._is_recorded(self._run or run):
             self._turn.result()  # raises why
-        return run
+        return self._run or run
 
     async def _is_recorded(self, run: str) -> bool:
         try:

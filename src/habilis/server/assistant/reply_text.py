@@ -57,9 +57,9 @@ class ReplyText:
         if result.ended == 'answer':
             answer = '' if result.output is None else as_text(result.output)
         elif result.waiting:
-            answer = result.question or f'Waiting for a person: {", ".join(one.question for one in result.waiting)}'
+            answer = f'Waiting for a person: {", ".join(one.question for one in result.waiting)}'
         else:
-            answer = f'Stopped: {result.ended}'
+            answer = result.question or f'Stopped: {result.ended}'
         if answer.strip() and answer.strip() != said:
             yield Said('answer', f'\n\n{answer}' if self._has_spoken else answer)
 

@@ -1,14 +1,10 @@
-"""What a turn does, as parts for front-ends that show more than text: words, calls and their results, questions.
+"""What a turn does, as parts for front-ends that show more than text. A protocol says what it sends for each part."""
 
-A protocol has a form: what it sends for each part. The rest is here.
-"""
-
-import base64
 import json
 import secrets
-from collections.abc import AsyncGenerator, Container, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 from starlette.responses import Response, StreamingResponse
 
@@ -19,7 +15,6 @@ from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.journal.copies import new_run_id
 from habilis.models.files import File
-from habilis.sandbox.contract import Display
 from habilis.server.assistant.conversations import Conversations
 from habilis.server.assistant.reply_text import ReplyText, Said, cell_text
 from habilis.server.operations import EVENTS, BadRequest
@@ -30,22 +25,17 @@ CODE_TOOL = 'python'
 MAX_OUTPUT = 20_000
 """Max characters of a result."""
 
-TOLD = (
-    events.OutputEvent,
-    events.NoticeEvent,
-    events.ToolLogged,
-    events.ToolProgress,
-    events.ModelProgress,
-    events.RetryEvent,
-    events.CompactedEvent,
-)
-"""What is shown by its text, if at all."""
-
-# Parts ----------------------------------------------------------------------------------------------------------------
+TOLD = (events.OutputEvent, events.NoticeEvent, events.ToolLogged, events.ToolProgress, events.RetryEvent)
+"""What is shown by its text, while it happens."""
 
 
-@dataclass(frozen=True)
-class Block:
+class Begun(NamedTuple):
+    """The turn has begun, or goes on. `run` is its id in the journal."""
+
+    run: str
+
+
+class Block(NamedTuple):
     """Words of one kind begin (`text` is None), go on, or end (`text` is empty)."""
 
     id: str
@@ -53,44 +43,38 @@ class Block:
     text: str | None
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A step begins or ends."""
 
     name: str
     ends: bool
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A cell or a tool call begins."""
 
     id: str
     name: str
-    input: Mapping[str, object]
+    input: dict[str, Json]
 
 
-@dataclass(frozen=True)
-class CallResult:
+class CallResult(NamedTuple):
     """A call has ended; or a cell waits for a person, and goes on under the same id."""
 
     id: str
     outcome: Literal['done', 'failed', 'denied', 'waits']
     output: str
-    images: Sequence[Display] = ()
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """Something to show for a while, such as progress."""
 
     kind: str
     text: str
 
 
-@dataclass(frozen=True)
-class Question:
-    """What the turn waits for."""
+class Question(NamedTuple):
+    """What a turn waits for."""
 
     id: str
     call: str
@@ -99,23 +83,31 @@ class Question:
     waiting: Waiting
 
 
-Part = Block | Step | Call | CallResult | Told | Question
+class Ended(NamedTuple):
+    """The turn has a result."""
+
+    result: Result[Any]
+    questions: Sequence[Question]
+
+
+class Failed(NamedTuple):
+    """The turn has none."""
+
+    error: BaseException
+
+
+Part = Begun | Block | Step | Call | CallResult | Told | Ended | Failed
 
 
 class TurnParts:
     """Takes the events of a turn, and returns its parts."""
 
-    def __init__(self, run: str, begun: Container[str] = (), ended: Container[str] = ()) -> None:
-        """`begun` and `ended`: the calls that the client has seen; a cell that has waited for a person runs anew."""
+    def __init__(self, run: str) -> None:
         self._run = run
-        self._begun = begun
-        self._ended = ended
         self._reply = ReplyText()
         self._block: Block | None = None
-        self._step = 0
-        self._is_in_step = False
-        self._count = 0
-        self._cell = ''
+        self._step = self._count = 0
+        self._open_step = self._cell = ''
         self._calls: dict[int, str] = {}
         self._asked: dict[int, events.ApprovalAsked] = {}
 
@@ -129,32 +121,29 @@ class TurnParts:
             yield Told(event.kind, event.text)
         for part in self._work(event):
             yield from self._close_block()
-            is_seen = (isinstance(part, Call) and part.id in self._begun) or (
-                isinstance(part, CallResult) and part.id in self._ended
-            )
-            if not is_seen:
-                yield part
+            yield part
+        if isinstance(event, TurnEnded):
+            yield from self._end(event)
 
     def _work(self, event: SessionEvent) -> Iterator[Part]:
-        if event.step != self._step and event.step:
+        if event.step not in (0, self._step):
             self._step, self._count = event.step, 0
         match event:
             case events.StepStarted():
-                self._is_in_step = True
-                yield Step(self._step_name, ends=False)
+                self._open_step = f'step {event.step}'
+                yield Step(self._open_step, ends=False)
             case events.StepFinished():
                 yield from self._close_step()
             case events.CodeEvent():
-                self._cell = f'{self._run}.{self._step}'
+                self._cell = f'{self._run}.{event.step}'
                 yield Call(self._cell, CODE_TOOL, {'code': event.code})
             case events.CellFinished(cell=cell):
-                images = [one for one in cell.displays if one.mime.startswith('image/') and isinstance(one.data, bytes)]
-                yield CallResult(self._cell, 'failed' if cell.error else 'done', cell_text(cell)[:MAX_OUTPUT], images)
+                yield CallResult(self._cell, 'failed' if cell.error else 'done', cell_text(cell)[:MAX_OUTPUT])
                 self._cell = ''
             case events.ToolCalled(call=call):
                 self._count += 1
                 self._calls[call.id] = id = f'{self._run}.{self._step}.{self._count}'
-                yield Call(id, call.tool, call.arguments)
+                yield Call(id, call.tool, plain(call.arguments))
             case events.ApprovalAsked(request=request):
                 self._asked[request.id] = event
             case events.ApprovalAnswered(request=request):
@@ -165,21 +154,20 @@ class TurnParts:
             case _:
                 pass
 
-    def end(self, result: Result[Any]) -> Iterator[Part]:
-        """What is left when the turn has a result."""
-        for said in self._reply.end(result) if not result.waiting else ():
+    def _end(self, event: TurnEnded) -> Iterator[Part]:
+        result = event.result
+        for said in self._reply.end(result) if result is not None and not result.waiting else ():
             yield from self._speak(said)
         yield from self._close_block()
-        if self._cell:
+        if result is not None and self._cell:
             yield CallResult(self._cell, 'waits', 'waits for a person')
-        for waiting in result.waiting:
-            yield Question(f'{self._run}:{waiting.path}', self._call_of(waiting), waiting)
-        yield from self.close()
-
-    def close(self) -> Iterator[Part]:
-        """Ends of what is open."""
-        yield from self._close_block()
         yield from self._close_step()
+        if result is None:
+            yield Failed(event.error or RuntimeError('no result'))
+        else:
+            yield Ended(
+                result, [Question(f'{self._run}:{one.path}', self._call_of(one), one) for one in result.waiting]
+            )
 
     def _call_of(self, waiting: Waiting) -> str:
         for number, asked in self._asked.items():
@@ -189,33 +177,27 @@ class TurnParts:
         return ''
 
     def _speak(self, said: Said) -> Iterator[Part]:
+        text = said.text
         if said.kind == 'cell':
             return
         if self._block is None or self._block.kind != said.kind:
-            said = said._replace(text=said.text.lstrip('\n'))
-            if not said.text:
+            text = text.lstrip('\n')
+            if not text:
                 return
             yield from self._close_block()
             self._block = Block(f'msg-{secrets.token_hex(8)}', said.kind, None)
             yield self._block
-        yield Block(self._block.id, said.kind, said.text)
+        yield self._block._replace(text=text)
 
     def _close_block(self) -> Iterator[Part]:
         if self._block is not None:
-            yield Block(self._block.id, self._block.kind, '')
+            yield self._block._replace(text='')
             self._block = None
 
     def _close_step(self) -> Iterator[Part]:
-        if self._is_in_step:
-            self._is_in_step = False
-            yield Step(self._step_name, ends=True)
-
-    @property
-    def _step_name(self) -> str:
-        return f'step {self._step}'
-
-
-# Turns ----------------------------------------------------------------------------------------------------------------
+        if self._open_step:
+            yield Step(self._open_step, ends=True)
+            self._open_step = ''
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,58 +210,40 @@ class SentTurn:
     answers: Mapping[str, Json | Approval] = field(default_factory=dict[str, Json | Approval])
     """By the id of the question."""
 
-    begun: Container[str] = ()
-    ended: Container[str] = ()
-    """The calls that the client has seen; see `TurnParts`."""
+    calls: Container[str] = ()
+    results: Container[str] = ()
+    """What the client has seen, by id: a cell that has waited for a person runs anew."""
 
-
-class Form(Protocol):
-    """What a protocol sends."""
-
-    def begin(self, run: str) -> Iterator[Json]:
-        """First."""
-        ...
-
-    def part(self, part: Part) -> Iterator[Json]:
-        """For a part."""
-        ...
-
-    def end(self, result: Result[Any]) -> Iterator[Json]:
-        """Last, for a turn with a result."""
-        ...
-
-    def fail(self, error: BaseException) -> Iterator[Json]:
-        """Last, for one without."""
-        ...
+    def is_seen(self, part: Part) -> bool:
+        """Whether not to send a part again."""
+        return (isinstance(part, Call) and part.id in self.calls) or (
+            isinstance(part, CallResult) and part.id in self.results
+        )
 
 
 async def answer_turn(
-    conversations: Conversations, user: str, sent: SentTurn, form: Form, *, headers: Mapping[str, str], last: str = ''
+    conversations: Conversations,
+    user: str,
+    sent: SentTurn,
+    form: Callable[[Part], Iterator[Json]],
+    headers: Mapping[str, str],
+    last: str = '',
 ) -> Response:
     """Take a turn, and stream it. The turn goes on if the client leaves. Raises `HabilisError` if it cannot begin."""
     turn = await _begin(conversations, user, sent)
-    first = await anext(turn)
-    parts = TurnParts(first.run, sent.begun, sent.ended)
+    run = (await anext(turn)).run
 
     async def body() -> AsyncGenerator[str]:
-        for message in form.begin(first.run):
+        for message in form(Begun(run)):
             yield _data(message)
+        parts = TurnParts(run)
         async for event in turn:
-            for message in _messages(parts, form, event):
-                yield _data(message)
+            for part in parts.feed(event):
+                for message in () if sent.is_seen(part) else form(part):
+                    yield _data(message)
         yield last
 
     return StreamingResponse(body(), media_type=EVENTS, headers={'Cache-Control': 'no-store', **headers})
-
-
-def _messages(parts: TurnParts, form: Form, event: SessionEvent) -> Iterator[Json]:
-    for part in parts.feed(event):
-        yield from form.part(part)
-    if not isinstance(event, TurnEnded):
-        return
-    for part in parts.close() if event.result is None else parts.end(event.result):
-        yield from form.part(part)
-    yield from form.end(event.result) if event.result is not None else form.fail(event.error or RuntimeError())
 
 
 async def _begin(conversations: Conversations, user: str, sent: SentTurn) -> AsyncGenerator[SessionEvent, None]:
@@ -288,13 +252,13 @@ async def _begin(conversations: Conversations, user: str, sent: SentTurn) -> Asy
             msg = 'messages: the last one must be of the user, and say something'
             raise BadRequest(msg)
         return (await conversations.get(user, sent.session)).stream(sent.text, sent.files, new_run_id())
-    places = [id.partition(':') for id in sent.answers]
-    runs = {run for run, _, _ in places}
+    answers = {tuple(id.split(':', 1)): answer for id, answer in sent.answers.items()}
+    [*runs] = {place[0] for place in answers}
     if len(runs) > 1:
         msg = 'answer the questions of one run at a time'
         raise BadRequest(msg)
-    answers = dict(zip((path for _, _, path in places), sent.answers.values(), strict=True))
-    return await conversations.stream_decisions(user, sent.session, runs.pop(), answers)
+    by_path = {place[-1]: answer for place, answer in answers.items()}
+    return await conversations.stream_decisions(user, sent.session, runs[0], by_path)
 
 
 def plain(arguments: Mapping[str, object]) -> dict[str, Json]:
@@ -303,11 +267,6 @@ def plain(arguments: Mapping[str, object]) -> dict[str, Json]:
         return json.loads(json.dumps(dict(arguments), default=repr, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         return {name: repr(value) for name, value in arguments.items()}
-
-
-def encode_image(image: Display) -> str:
-    """Base64 of an image."""
-    return base64.b64encode(image.data if isinstance(image.data, bytes) else image.data.encode()).decode()
 
 
 def _data(value: Json) -> str:
