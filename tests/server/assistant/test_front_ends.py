@@ -86,15 +86,11 @@ def test_ag_ui_tells_the_model_why_a_call_was_refused(serve: Serve) -> None:
 
 def test_ag_ui_gets_a_question_as_text_and_the_next_message_answers_it(serve: Serve) -> None:
     def reply(messages: Sequence[Message]) -> str:
-        said = messages[-1].text
-        return (
-            '```python\nask_user("Your name?")\n```'
-            if 'Hello' in said
-            else f'```python\nfinal_answer({"Ann" in said})\n```'
-        )
+        code = 'ask_user("Your name?")' if 'Hello' in messages[-1].text else 'final_answer("Thanks")'
+        return f'```python\n{code}\n```'
 
     with serve(reply) as address:
-        assert texts(drive('ag-ui', address, 'Hello', 'Ann')) == ['Your name?', 'True']
+        assert texts(drive('ag-ui', address, 'Hello', 'Ann')) == ['Your name?', 'Thanks']
 
 
 def test_ag_ui_sends_files_and_context(serve: Serve) -> None:
@@ -281,8 +277,6 @@ def test_nonsense_is_refused_and_says_why(serve: Serve) -> None:
             assert refused.headers['content-type'] == 'application/problem+json'
             assert refused.json()['detail']
         assert 'nothing is fetched' in drive('ag-ui', address, [address_part])['failed']
-        assert (
-            'nothing is fetched'
-            in drive('vercel', address, vercel(parts=[{'type': 'file', 'url': 'x:'}])['messages'][0])['error']
-        )
+        elsewhere = {'role': 'user', 'parts': [{'type': 'file', 'url': 'http://169.254.169.254/'}]}
+        assert 'nothing is fetched' in drive('vercel', address, elsewhere)['error']
         assert user.get('/api/runs').json() == {'runs': []}
