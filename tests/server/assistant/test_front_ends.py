@@ -147,7 +147,11 @@ def test_vercel_shows_what_was_refused_and_what_failed(serve: Serve) -> None:
 
 def test_vercel_sends_a_file(serve: Serve) -> None:
     file = {'type': 'file', 'mediaType': 'text/csv', 'filename': 'sales.csv', 'url': 'data:text/csv;base64,YSxi'}
-    with serve(lambda messages: f'```python\nfinal_answer({"sales.csv" in messages[-1].text})\n```') as address:
+
+    def reply(messages: Sequence[Message]) -> str:
+        return f'```python\nfinal_answer({"sales.csv" in messages[-1].text})\n```'
+
+    with serve(reply) as address:
         seen = drive('vercel', address, {'role': 'user', 'parts': [{'type': 'text', 'text': 'See'}, file]})
     assert parts(seen, 'text')[-1]['text'] == 'True'
 
@@ -256,7 +260,7 @@ def test_nonsense_is_refused_and_says_why(serve: Serve) -> None:
     address_part = {'type': 'image', 'source': {'type': 'url', 'value': 'http://169.254.169.254/'}}
     unknown = [{'interruptId': 'nothing', 'status': 'resolved', 'payload': True}]
     cases: list[tuple[str, object, int]] = [
-        *((path, body, 400) for path in ('/ag-ui', '/api/chat') for body in (None, [], 'x', {}, {'messages': 3})),
+        *((path, body, 400) for path in ('/ag-ui', '/api/chat') for body in (None, 'x', {}, {'messages': 3})),
         ('/ag-ui', ag_ui(''), 400),
         ('/ag-ui', ag_ui(messages=[]), 400),
         ('/ag-ui', ag_ui(threadId=''), 400),

@@ -107,33 +107,33 @@ async def run_agent(conversations: Conversations, request: Request) -> Response:
     return await turns.answer_turn(conversations, request.scope['owner'], wanted.turn(), form, headers={})
 
 
-def _events(ids: dict[str, Json], part: turns.Part) -> Iterator[Json]:
+def _events(ids: dict[str, Json], part: turns.TurnPart) -> Iterator[Json]:
     match part:
-        case turns.Begun(run):  # the id in the journal is not the client's
+        case turns.BegunPart(run):  # the id in the journal is not the client's
             yield {'type': 'RUN_STARTED', **ids, 'protocolVersion': VERSION, 'metadata': {'habilis': {'run': run}}}
-        case turns.Block():
+        case turns.WordsPart():
             yield from _words(part)
-        case turns.Step(name, ends):
+        case turns.StepPart(name, ends):
             yield {'type': 'STEP_FINISHED' if ends else 'STEP_STARTED', 'stepName': name}
-        case turns.Call(id, name, input):
+        case turns.CallPart(id, name, input):
             yield {'type': 'TOOL_CALL_START', 'toolCallId': id, 'toolCallName': name}
             yield {'type': 'TOOL_CALL_ARGS', 'toolCallId': id, 'delta': json.dumps(input)}
             yield {'type': 'TOOL_CALL_END', 'toolCallId': id}
-        case turns.CallResult(id, outcome, output):
+        case turns.ResultPart(id, outcome, output):
             if outcome != 'waits':
                 yield {'type': 'TOOL_CALL_RESULT', 'toolCallId': id, 'messageId': f'{id}.result', 'content': output}
-        case turns.Told(kind, text):
+        case turns.ToldPart(kind, text):
             yield {'type': 'CUSTOM', 'name': kind, 'value': text}
-        case turns.Ended(_, questions):
+        case turns.EndedPart(_, questions):
             waits: Json = {'type': 'interrupt', 'interrupts': [_interrupt(one) for one in questions]}
             yield {'type': 'RUN_FINISHED', **ids, 'outcome': waits if questions else {'type': 'success'}}
-        case turns.Failed(RunStopped()):
+        case turns.FailedPart(RunStopped()):
             yield {'type': 'RUN_FINISHED', **ids, 'outcome': {'type': 'cancelled'}}
-        case turns.Failed(error):
+        case turns.FailedPart(error):
             yield {'type': 'RUN_ERROR', 'message': str(error) or type(error).__name__, 'code': type(error).__name__}
 
 
-def _words(part: turns.Block) -> Iterator[Json]:
+def _words(part: turns.WordsPart) -> Iterator[Json]:
     is_answer = part.kind == 'answer'
     name, role = ('TEXT_MESSAGE', 'assistant') if is_answer else ('REASONING_MESSAGE', 'reasoning')
     id: dict[str, Json] = {'messageId': part.id}
@@ -147,7 +147,7 @@ def _words(part: turns.Block) -> Iterator[Json]:
         yield from () if is_answer else ({'type': 'REASONING_END', **id},)
 
 
-def _interrupt(question: turns.Question) -> Json:
+def _interrupt(question: turns.QuestionPart) -> Json:
     waiting = question.waiting
     known: dict[str, Json] = {'id': question.id, 'message': waiting.question}
     if question.call:

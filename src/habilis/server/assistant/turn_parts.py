@@ -29,13 +29,13 @@ TOLD = (events.OutputEvent, events.NoticeEvent, events.ToolLogged, events.ToolPr
 """What is shown by its text, while it happens."""
 
 
-class Begun(NamedTuple):
+class BegunPart(NamedTuple):
     """The turn has begun, or goes on. `run` is its id in the journal."""
 
     run: str
 
 
-class Block(NamedTuple):
+class WordsPart(NamedTuple):
     """Words of one kind begin (`text` is None), go on, or end (`text` is empty)."""
 
     id: str
@@ -43,14 +43,14 @@ class Block(NamedTuple):
     text: str | None
 
 
-class Step(NamedTuple):
+class StepPart(NamedTuple):
     """A step begins or ends."""
 
     name: str
     ends: bool
 
 
-class Call(NamedTuple):
+class CallPart(NamedTuple):
     """A cell or a tool call begins."""
 
     id: str
@@ -58,7 +58,7 @@ class Call(NamedTuple):
     input: dict[str, Json]
 
 
-class CallResult(NamedTuple):
+class ResultPart(NamedTuple):
     """A call has ended; or a cell waits for a person, and goes on under the same id."""
 
     id: str
@@ -66,14 +66,14 @@ class CallResult(NamedTuple):
     output: str
 
 
-class Told(NamedTuple):
+class ToldPart(NamedTuple):
     """Something to show for a while, such as progress."""
 
     kind: str
     text: str
 
 
-class Question(NamedTuple):
+class QuestionPart(NamedTuple):
     """What a turn waits for."""
 
     id: str
@@ -83,20 +83,20 @@ class Question(NamedTuple):
     waiting: Waiting
 
 
-class Ended(NamedTuple):
+class EndedPart(NamedTuple):
     """The turn has a result."""
 
     result: Result[Any]
-    questions: Sequence[Question]
+    questions: Sequence[QuestionPart]
 
 
-class Failed(NamedTuple):
+class FailedPart(NamedTuple):
     """The turn has none."""
 
     error: BaseException
 
 
-Part = Begun | Block | Step | Call | CallResult | Told | Ended | Failed
+TurnPart = BegunPart | WordsPart | StepPart | CallPart | ResultPart | ToldPart | EndedPart | FailedPart
 
 
 class TurnParts:
@@ -105,68 +105,68 @@ class TurnParts:
     def __init__(self, run: str) -> None:
         self._run = run
         self._reply = ReplyText()
-        self._block: Block | None = None
+        self._block: WordsPart | None = None
         self._step = self._count = 0
         self._open_step = self._cell = ''
         self._calls: dict[int, str] = {}
         self._asked: dict[int, events.ApprovalAsked] = {}
 
-    def feed(self, event: SessionEvent) -> Iterator[Part]:
+    def feed(self, event: SessionEvent) -> Iterator[TurnPart]:
         """The parts of an event. Those of subagents are not shown."""
         if event.parent:
             return
         for said in self._reply.feed(event):
             yield from self._speak(said)
         if isinstance(event, TOLD):
-            yield Told(event.kind, event.text)
+            yield ToldPart(event.kind, event.text)
         for part in self._work(event):
             yield from self._close_block()
             yield part
         if isinstance(event, TurnEnded):
             yield from self._end(event)
 
-    def _work(self, event: SessionEvent) -> Iterator[Part]:
+    def _work(self, event: SessionEvent) -> Iterator[TurnPart]:
         if event.step not in (0, self._step):
             self._step, self._count = event.step, 0
         match event:
             case events.StepStarted():
                 self._open_step = f'step {event.step}'
-                yield Step(self._open_step, ends=False)
+                yield StepPart(self._open_step, ends=False)
             case events.StepFinished():
                 yield from self._close_step()
             case events.CodeEvent():
                 self._cell = f'{self._run}.{event.step}'
-                yield Call(self._cell, CODE_TOOL, {'code': event.code})
+                yield CallPart(self._cell, CODE_TOOL, {'code': event.code})
             case events.CellFinished(cell=cell):
-                yield CallResult(self._cell, 'failed' if cell.error else 'done', cell_text(cell)[:MAX_OUTPUT])
+                yield ResultPart(self._cell, 'failed' if cell.error else 'done', cell_text(cell)[:MAX_OUTPUT])
                 self._cell = ''
             case events.ToolCalled(call=call):
                 self._count += 1
                 self._calls[call.id] = id = f'{self._run}.{self._step}.{self._count}'
-                yield Call(id, call.tool, plain(call.arguments))
+                yield CallPart(id, call.tool, plain(call.arguments))
             case events.ApprovalAsked(request=request):
                 self._asked[request.id] = event
             case events.ApprovalAnswered(request=request):
                 self._asked.pop(request.id, None)
             case events.ToolReturned(call=call) if call.id in self._calls and call.id not in self._asked:
                 outcome = 'done' if call.ok else 'denied' if call.decision == 'refused' else 'failed'
-                yield CallResult(self._calls[call.id], outcome, call.result if call.ok else call.error or '')
+                yield ResultPart(self._calls[call.id], outcome, call.result if call.ok else call.error or '')
             case _:
                 pass
 
-    def _end(self, event: TurnEnded) -> Iterator[Part]:
+    def _end(self, event: TurnEnded) -> Iterator[TurnPart]:
         result = event.result
         for said in self._reply.end(result) if result is not None and not result.waiting else ():
             yield from self._speak(said)
         yield from self._close_block()
         if result is not None and self._cell:
-            yield CallResult(self._cell, 'waits', 'waits for a person')
+            yield ResultPart(self._cell, 'waits', 'waits for a person')
         yield from self._close_step()
         if result is None:
-            yield Failed(event.error or RuntimeError('no result'))
+            yield FailedPart(event.error or RuntimeError('no result'))
         else:
-            yield Ended(
-                result, [Question(f'{self._run}:{one.path}', self._call_of(one), one) for one in result.waiting]
+            yield EndedPart(
+                result, [QuestionPart(f'{self._run}:{one.path}', self._call_of(one), one) for one in result.waiting]
             )
 
     def _call_of(self, waiting: Waiting) -> str:
@@ -176,7 +176,7 @@ class TurnParts:
                 return self._calls[number]
         return ''
 
-    def _speak(self, said: Said) -> Iterator[Part]:
+    def _speak(self, said: Said) -> Iterator[TurnPart]:
         text = said.text
         if said.kind == 'cell':
             return
@@ -185,18 +185,18 @@ class TurnParts:
             if not text:
                 return
             yield from self._close_block()
-            self._block = Block(f'msg-{secrets.token_hex(8)}', said.kind, None)
+            self._block = WordsPart(f'msg-{secrets.token_hex(8)}', said.kind, None)
             yield self._block
         yield self._block._replace(text=text)
 
-    def _close_block(self) -> Iterator[Part]:
+    def _close_block(self) -> Iterator[TurnPart]:
         if self._block is not None:
             yield self._block._replace(text='')
             self._block = None
 
-    def _close_step(self) -> Iterator[Part]:
+    def _close_step(self) -> Iterator[TurnPart]:
         if self._open_step:
-            yield Step(self._open_step, ends=True)
+            yield StepPart(self._open_step, ends=True)
             self._open_step = ''
 
 
@@ -214,10 +214,10 @@ class SentTurn:
     results: Container[str] = ()
     """What the client has seen, by id: a cell that has waited for a person runs anew."""
 
-    def is_seen(self, part: Part) -> bool:
+    def is_seen(self, part: TurnPart) -> bool:
         """Whether not to send a part again."""
-        return (isinstance(part, Call) and part.id in self.calls) or (
-            isinstance(part, CallResult) and part.id in self.results
+        return (isinstance(part, CallPart) and part.id in self.calls) or (
+            isinstance(part, ResultPart) and part.id in self.results
         )
 
 
@@ -225,7 +225,7 @@ async def answer_turn(
     conversations: Conversations,
     user: str,
     sent: SentTurn,
-    form: Callable[[Part], Iterator[Json]],
+    form: Callable[[TurnPart], Iterator[Json]],
     headers: Mapping[str, str],
     last: str = '',
 ) -> Response:
@@ -234,7 +234,7 @@ async def answer_turn(
     run = (await anext(turn)).run
 
     async def body() -> AsyncGenerator[str]:
-        for message in form(Begun(run)):
+        for message in form(BegunPart(run)):
             yield _data(message)
         parts = TurnParts(run)
         async for event in turn:

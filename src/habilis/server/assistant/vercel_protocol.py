@@ -72,35 +72,35 @@ async def chat(conversations: Conversations, request: Request) -> Response:
     return await turns.answer_turn(conversations, request.scope['owner'], sent, _chunks, HEADERS, DONE)
 
 
-def _chunks(part: turns.Part) -> Iterator[Json]:
+def _chunks(part: turns.TurnPart) -> Iterator[Json]:
     match part:
-        case turns.Begun(run):  # after an approval the run is the same, and so is the message
+        case turns.BegunPart(run):  # after an approval the run is the same, and so is the message
             yield {'type': 'start', 'messageId': f'msg-{run}', 'messageMetadata': {'run': run}}
-        case turns.Block(id, kind, text):
+        case turns.WordsPart(id, kind, text):
             name = 'text' if kind == 'answer' else 'reasoning'
             change = 'delta' if text else 'start' if text is None else 'end'
             yield {'type': f'{name}-{change}', 'id': id, **({'delta': text} if text else {})}
-        case turns.Step():
+        case turns.StepPart():
             yield {'type': 'finish-step' if part.ends else 'start-step'}
-        case turns.Call(id, name, input):
+        case turns.CallPart(id, name, input):
             yield {'type': 'tool-input-available', 'toolCallId': id, 'toolName': name, 'input': input, **HERE}
-        case turns.CallResult():
+        case turns.ResultPart():
             yield _result(part)
-        case turns.Told(kind, text):
+        case turns.ToldPart(kind, text):
             yield {'type': f'data-{kind}', 'data': text, 'transient': kind != 'notice'}
-        case turns.Ended(result, questions):
+        case turns.EndedPart(result, questions):
             for question in questions:
                 yield from _question(question)
             is_said = result.ended in ('answer', 'question')
             yield {'type': 'finish', 'finishReason': 'tool-calls' if questions else 'stop' if is_said else 'length'}
-        case turns.Failed(RunStopped() as error):
+        case turns.FailedPart(RunStopped() as error):
             yield {'type': 'abort', 'reason': str(error)}
-        case turns.Failed(error):
+        case turns.FailedPart(error):
             yield {'type': 'error', 'errorText': str(error) or type(error).__name__}
             yield {'type': 'finish', 'finishReason': 'error'}
 
 
-def _result(part: turns.CallResult) -> Json:
+def _result(part: turns.ResultPart) -> Json:
     """A cell that waits has an output for now: the client sends no answer while a call of its message has none."""
     if part.outcome == 'denied':
         return {'type': 'tool-output-denied', 'toolCallId': part.id}
@@ -109,12 +109,12 @@ def _result(part: turns.CallResult) -> Json:
     return {'type': 'tool-output-available', 'toolCallId': part.id, 'output': part.output, **HERE}
 
 
-def _question(question: turns.Question) -> Iterator[Json]:
+def _question(question: turns.QuestionPart) -> Iterator[Json]:
     waiting = question.waiting
     if not waiting.tool:  # the client has no part for it; the API takes the answer
         yield {'type': 'data-question', 'data': {'path': waiting.path, 'question': waiting.question}}
         return
     if not question.call:
-        yield from _chunks(turns.Call(question.id, waiting.tool, turns.plain(waiting.arguments)))
+        yield from _chunks(turns.CallPart(question.id, waiting.tool, turns.plain(waiting.arguments)))
     ids: dict[str, Json] = {'approvalId': question.id, 'toolCallId': question.call or question.id}
     yield {'type': 'tool-approval-request', **ids, 'reason': waiting.question}
