@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,7 +18,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import RunStopped
 from habilis.server.assistant import turn_parts as turns
 from habilis.server.assistant.conversations import Conversations
-from habilis.server.assistant.models import decode_file, read_answer
+from habilis.server.assistant.models import CamelModel, decode_file, read_answer
 from habilis.server.models import parse_request
 from habilis.server.operations import BadRequest
 
@@ -33,47 +32,43 @@ AGAIN: Json = {'type': 'object', 'properties': {'again': {'const': True}}, 'requ
 """Answers as JSON Schema: to an approval, and to a call that was cut short and may be made again."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel)
-
-
-class _Source(_Model):
+class _Source(CamelModel):
     type: str
     value: str
     mime_type: str = ''
 
 
-class _Part(_Model):
+class _ThreadPart(CamelModel):
     text: str = ''
     source: _Source | None = None
 
 
-class _ToolCall(_Model):
+class _ToolCall(CamelModel):
     id: str
 
 
-class _Message(_Model):
+class _ThreadMessage(CamelModel):
     role: str
-    content: str | list[_Part] | dict[str, object] | None = None
+    content: str | list[_ThreadPart] | dict[str, object] | None = None
     tool_calls: list[_ToolCall] = []
     tool_call_id: str = ''
 
 
-class _Context(_Model):
+class _Context(CamelModel):
     description: str
     value: str
 
 
-class _Resume(_Model):
+class _Resume(CamelModel):
     interrupt_id: str
     status: Literal['resolved', 'cancelled']
     payload: object = None
 
 
-class _RunInput(_Model):
+class _RunInput(CamelModel):
     thread_id: str = Field(min_length=1, max_length=200)
     run_id: str = Field(min_length=1, max_length=200)
-    messages: list[_Message]
+    messages: list[_ThreadMessage]
     tools: list[object] = []
     context: list[_Context] = []
     resume: list[_Resume] = []
@@ -81,7 +76,7 @@ class _RunInput(_Model):
     def turn(self) -> turns.SentTurn:
         """What is wanted. Raises `ValueError` or `BadRequest`."""
         content = self.messages[-1].content if self.messages and self.messages[-1].role == 'user' else ''
-        parts = content if isinstance(content, list) else [_Part(text=str(content or ''))]
+        parts = content if isinstance(content, list) else [_ThreadPart(text=str(content or ''))]
         sources = [part.source for part in parts if part.source is not None]
         if self.tools or any(source.type != 'data' for source in sources):
             msg = 'tools of a client cannot be called here, and files must come as data: nothing is fetched'

@@ -4,13 +4,20 @@ import base64
 import binascii
 from typing import Literal, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.models.files import File, Image
 from habilis.server.models import Strict
 from habilis.server.operations import BadRequest
+
+
+class CamelModel(BaseModel):
+    """A request of a protocol whose names are in camelCase. Unknown fields are ignored."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
 
 
 class SentFile(Strict):

@@ -6,8 +6,7 @@ its tool; the client answers it there, and sends the message back.
 
 from collections.abc import Iterator
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,7 +15,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import RunStopped
 from habilis.server.assistant import turn_parts as turns
 from habilis.server.assistant.conversations import Conversations
-from habilis.server.assistant.models import file_at
+from habilis.server.assistant.models import CamelModel, file_at
 from habilis.server.models import parse_request
 
 HEADERS = {'x-vercel-ai-ui-message-stream': 'v1'}
@@ -25,17 +24,13 @@ HERE: dict[str, Json] = {'dynamic': True, 'providerExecuted': True}
 """A call is made by this server, not by the client, which need not know the tool."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel)
-
-
-class _SentApproval(_Model):
+class _SentApproval(CamelModel):
     id: str
     approved: bool = False
     reason: str = ''
 
 
-class _Part(_Model):
+class _UiPart(CamelModel):
     type: str
     text: str = ''
     url: str = ''
@@ -45,14 +40,14 @@ class _Part(_Model):
     approval: _SentApproval | None = None
 
 
-class _Message(_Model):
+class _UiMessage(CamelModel):
     role: str
-    parts: list[_Part]
+    parts: list[_UiPart]
 
 
-class _ChatRequest(_Model):
+class _ChatRequest(CamelModel):
     id: str = Field(min_length=1, max_length=200)
-    messages: list[_Message] = Field(min_length=1)
+    messages: list[_UiMessage] = Field(min_length=1)
 
     def turn(self) -> turns.SentTurn:
         """What is wanted. Raises `BadRequest`."""
