@@ -50,7 +50,7 @@ class _ToolCall(CamelModel):
 class _ThreadMessage(CamelModel):
     role: str
     content: str | list[_ThreadPart] | dict[str, object] | None = None
-    tool_calls: list[_ToolCall] = []
+    tool_calls: tuple[_ToolCall, ...] = ()
     tool_call_id: str = ''
 
 
@@ -69,9 +69,9 @@ class _RunInput(CamelModel):
     thread_id: str = Field(min_length=1, max_length=200)
     run_id: str = Field(min_length=1, max_length=200)
     messages: list[_ThreadMessage]
-    tools: list[object] = []
-    context: list[_Context] = []
-    resume: list[_Resume] = []
+    tools: tuple[object, ...] = ()
+    context: tuple[_Context, ...] = ()
+    resume: tuple[_Resume, ...] = ()
 
     def turn(self) -> turns.SentTurn:
         """What is wanted. Raises `ValueError` or `BadRequest`."""
