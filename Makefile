@@ -48,7 +48,7 @@ page: ## Build the page of `habilis serve` from page/ into the package
 	npm run --prefix page check
 	npm run --prefix page build -- --logLevel warn
 
-node: ## Install the programs of npm that the tests of MCP talk to
+node: ## Install the programs and clients of npm that the tests talk to
 	npm install --prefix tests/node --no-package-lock --no-audit --no-fund --loglevel error
 
 soak: $(READY) ## Keep 200 runs going for half an hour, kill their workers and cut their connections; SOAK_ARGS='--minutes 2'

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from habilis.core.errors import ModelError
 from habilis.tools import tool
 from tests.server.assistant.conftest import Serve
 
@@ -102,6 +103,16 @@ def test_the_same_key_begins_no_second_turn(serve: Serve) -> None:
         records(events(user, first['run']), is_end)
         assert begin(user, 'Go', first['session'], key='k1') == first
         assert len(user.get('/api/runs').json()['runs']) == 1
+
+
+def test_a_message_after_a_failed_turn_goes_on_with_its_run(serve: Serve) -> None:
+    script = [ModelError('busy'), '```python\nfinal_answer(1)\n```']
+    with serve(script) as address, httpx2.Client(base_url=address) as user:
+        first = begin(user, 'Go')
+        failed = records(events(user, first['run']), is_end)
+        assert begin(user, 'Go', first['session']) == first
+        records(events(user, first['run'], after=failed[-1]['seq']), is_end)
+        assert [run['state'] for run in user.get('/api/runs').json()['runs']] == ['done']
 
 
 def test_an_approval_waits_for_any_browser_also_after_a_restart(serve: Serve) -> None:

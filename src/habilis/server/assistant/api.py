@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
 
 from pydantic import BaseModel
 from starlette.applications import Starlette
@@ -17,14 +16,12 @@ from starlette.types import ASGIApp
 
 from habilis._version import __version__
 from habilis.assistant.records import new_session
-from habilis.core.approval import Approval
-from habilis.core.codec import Json
 from habilis.core.errors import HabilisError, ModelError, RunBusy, RunNotFound, StoreUnavailable
 from habilis.journal.lookup import info_of
 from habilis.journal.questions import open_questions
 from habilis.journal.runs import ListedRun, delete_run, fork, list_runs, state_of
 from habilis.server.access import COOKIE, Access, BodyRefused
-from habilis.server.assistant import openai_protocol
+from habilis.server.assistant import ag_ui_protocol, openai_protocol, vercel_protocol
 from habilis.server.assistant.conversations import Conversations
 from habilis.server.assistant.models import (
     AnswerRequest,
@@ -41,6 +38,7 @@ from habilis.server.assistant.models import (
     StatusModel,
     TurnModel,
     TurnRequest,
+    read_answer,
 )
 from habilis.server.assistant.page_files import SafeHeaders, page_paths, page_route
 from habilis.server.assistant.streams import stream_run, stream_user
@@ -135,10 +133,8 @@ async def get_run(conversations: Conversations, request: Request) -> Response:
 async def answer_run(conversations: Conversations, request: Request) -> Response:
     """Answer what a run waits for, and go on with it."""
     wanted = parse_request(AnswerRequest, await request.body())
-    run, given = request.path_params['id'], cast('Json', wanted.answer)
-    is_approval = isinstance(given, bool) or (isinstance(given, dict) and 'approved' in given)
-    answer = Approval.from_json(given) if is_approval else given
-    await conversations.decide(request.scope['owner'], run, answer, wanted.path)
+    run = request.path_params['id']
+    await conversations.decide(request.scope['owner'], run, read_answer(wanted.answer), wanted.path)
     view = await _read(conversations, request)
     return _json(TurnModel(run=run, session=view.info.session), 202)
 
@@ -221,6 +217,10 @@ def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> A
     routes += [
         Route(path, _endpoint(opened, handler, openai_protocol.error), methods=[method])
         for method, path, handler in openai_protocol.OPERATIONS
+    ]
+    routes += [
+        Route(path, _endpoint(opened, handler), methods=['POST'])
+        for path, handler in (('/ag-ui', ag_ui_protocol.run_agent), ('/api/chat', vercel_protocol.chat))
     ]
     routes += [
         Route('/api/health', partial(_show, JSONResponse({'status': 'ok', 'version': __version__}))),

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from habilis.agent import Agent, events
@@ -15,7 +15,9 @@ from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import HabilisError, RunBusy, RunNotFound
 from habilis.journal.copies import new_run_id
-from habilis.journal.questions import check_answer
+from habilis.journal.errors import run_not_found
+from habilis.journal.lookup import info_of
+from habilis.journal.questions import answer_run, check_answer
 from habilis.journal.runs import list_runs, read_run
 from habilis.models.files import File
 from habilis.server.assistant.watching import WatchedStore, Watchers
@@ -99,18 +101,28 @@ class OpenConversation:
         """Begin a turn. Returns the id of its run, which is in the journal then. Raises `HabilisError`."""
         return await self._begin(self.session.send(message, files=files, run_id=run), run)
 
-    async def stream(self, message: str, files: Sequence[File], run: str) -> AsyncGenerator[SessionEvent, None]:
+    def stream(self, message: str, files: Sequence[File], run: str) -> AsyncGenerator[SessionEvent, None]:
         """Begin a turn, and yield its events; the last is `TurnEnded`. The turn goes on if this is closed."""
-        queue: asyncio.Queue[SessionEvent] = asyncio.Queue()
+        return self._watch(lambda: self.send(message, files, run))
+
+    def stream_decision(self, run: str, answer: Json | Approval, path: str) -> AsyncGenerator[SessionEvent, None]:
+        """Like `decide`, and yields the events of the turn."""
+        return self._watch(lambda: self.decide(run, answer, path))
+
+    async def _watch(self, begin: Callable[[], Awaitable[str]]) -> AsyncGenerator[SessionEvent, None]:
+        queue: asyncio.Queue[SessionEvent | None] = asyncio.Queue()
         listener = queue.put_nowait
         self._listeners.add(listener)
         try:
-            await self.send(message, files, run)
-            while True:
-                event = await queue.get()
+            await begin()
+            turn = self._turn
+            assert turn is not None
+            turn.add_done_callback(lambda _: queue.put_nowait(None))
+            while (event := await queue.get()) is not None:
                 yield event
                 if isinstance(event, TurnEnded):
                     return
+            turn.result()  # raises why the turn did not begin
         finally:
             self._listeners.discard(listener)
 
@@ -128,14 +140,16 @@ class OpenConversation:
             work.close()
             msg = f'the conversation {self.session.id!r} is in the middle of a turn: wait for it, or stop it'
             raise RunBusy(msg)
+        self._run = ''
         self._turn = asyncio.create_task(work)
         self._turn.add_done_callback(_log)
         with self._watchers.watch('run', run) as watcher:
-            while not self._turn.done() and not await self._is_recorded(run):
+            # A message may go on with a turn that has failed, whose run is another.
+            while not self._turn.done() and not await self._is_recorded(self._run or run):
                 await watcher.wait(0.05)
-        if self._turn.done() and not await self._is_recorded(run):
+        if self._turn.done() and not await self._is_recorded(self._run or run):
             self._turn.result()  # raises why
-        return run
+        return self._run or run
 
     async def _is_recorded(self, run: str) -> bool:
         try:
@@ -206,6 +220,20 @@ class Conversations:
         given = answer.to_json() if isinstance(answer, Approval) else answer
         await check_answer(self.store, run, given, path=path, user=user)
         return await (await self._of_run(user, run)).decide(run, answer, path)
+
+    async def stream_decisions(
+        self, user: str, session: str, run: str, answers: Mapping[str, Json | Approval]
+    ) -> AsyncGenerator[SessionEvent, None]:
+        """Like `decide`, for all that a turn of a conversation waits for, by path. Returns the events that follow."""
+        if (await info_of(self.store, run, user)).session != session:
+            raise run_not_found(run)
+        written = {path: one.to_json() if isinstance(one, Approval) else one for path, one in answers.items()}
+        for path, answer in written.items():
+            await check_answer(self.store, run, answer, path=path, user=user)
+        *others, last = written
+        for path in others:
+            await answer_run(self.store, run, written[path], path=path, user=user)
+        return (await self.get(user, session)).stream_decision(run, answers[last], last)
 
     async def stop(self, user: str, run: str) -> bool:
         """Stop a run. False if it is not under way here."""

@@ -2,13 +2,22 @@
 
 import base64
 import binascii
-from typing import Literal
+from typing import Literal, cast
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
+from habilis.core.approval import Approval
+from habilis.core.codec import Json
 from habilis.models.files import File, Image
 from habilis.server.models import Strict
 from habilis.server.operations import BadRequest
+
+
+class CamelModel(BaseModel):
+    """A request of a protocol whose names are in camelCase. Unknown fields are ignored."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
 
 
 class SentFile(Strict):
@@ -20,13 +29,27 @@ class SentFile(Strict):
 
     def file(self) -> File:
         """The file, or the image. Raises `BadRequest`."""
-        try:
-            data = base64.b64decode(self.data, validate=True)
-        except (binascii.Error, ValueError):
-            msg = f'the data of {self.name!r} is not base64'
-            raise BadRequest(msg) from None
-        file = File(data, name=self.name)
-        return Image(data, name=self.name) if file.media_type.startswith('image/') else file
+        return decode_file(self.data, name=self.name)
+
+
+def decode_file(text: str, *, name: str = '', media_type: str = '') -> File:
+    """The file, or the image, that base64 stands for. Raises `BadRequest`."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        msg = f'the data of {name or "a file"!r} is not base64'
+        raise BadRequest(msg) from None
+    file = File(data, name=name or None, media_type=media_type or None)
+    return Image(data, name=name or None) if file.media_type.startswith('image/') else file
+
+
+def file_at(address: str, name: str = '') -> File:
+    """The file of a `data:` address. Raises `BadRequest`."""
+    head, _, data = address.partition(',')
+    if not head.startswith('data:') or not head.endswith(';base64'):
+        msg = 'send files and images as data:TYPE;base64,…; nothing is fetched from other addresses'
+        raise BadRequest(msg)
+    return decode_file(data, name=name, media_type=head[5:-7])
 
 
 class LoginRequest(Strict):
@@ -50,6 +73,13 @@ class AnswerRequest(Strict):
 
     answer: object
     """Text for a question; true, false or an object with `approved`, `reason` and `scope` for an approval."""
+
+
+def read_answer(given: object) -> Json | Approval:
+    """The answer to a question, from a request. Raises `ValueError`."""
+    answer = cast('Json', given)  # it was JSON
+    is_approval = isinstance(answer, bool) or (isinstance(answer, dict) and 'approved' in answer)
+    return Approval.from_json(answer) if is_approval else answer
 
 
 class ForkRequest(Strict):

@@ -4,8 +4,6 @@ A completion has the whole conversation in its request, and is a run of its own.
 on this server: the next one names it, and finds its variables.
 """
 
-import base64
-import binascii
 import itertools
 import json
 import secrets
@@ -26,8 +24,9 @@ from habilis.core.errors import HabilisError, RunNotFound
 from habilis.journal.copies import new_run_id
 from habilis.journal.lookup import info_of
 from habilis.models.contract import Message, Usage
-from habilis.models.files import File, Image
+from habilis.models.files import File
 from habilis.server.assistant.conversations import Conversations
+from habilis.server.assistant.models import file_at
 from habilis.server.assistant.reply_text import ReplyText, Said
 from habilis.server.models import parse_request
 from habilis.server.operations import EVENTS, BadRequest
@@ -59,7 +58,8 @@ class _SentMessage(BaseModel):
     def images(self) -> list[File]:
         """Its images. Raises `BadRequest`."""
         parts = self.content if isinstance(self.content, list) else []
-        return [_image(part.image_url) for part in parts if part.image_url]
+        addresses = [part.image_url for part in parts if part.image_url]
+        return [file_at(one if isinstance(one, str) else str(one.get('url', ''))) for one in addresses]
 
 
 class _Options(BaseModel):
@@ -176,19 +176,6 @@ def _history(message: _SentMessage) -> Message:
     return Message(role='assistant' if message.role == 'assistant' else 'user', text=message.text())
 
 
-def _image(given: str | dict[str, Any]) -> Image:
-    address = given if isinstance(given, str) else str(given.get('url', ''))
-    head, _, data = address.partition(',')
-    if not head.startswith('data:image/') or not head.endswith(';base64'):
-        msg = 'image_url: send images as data:image/…;base64,…; nothing is fetched from other addresses'
-        raise BadRequest(msg)
-    try:
-        return Image(base64.b64decode(data, validate=True), media_type=head[5:-7])
-    except (binascii.Error, ValueError):
-        msg = 'image_url: the data is not base64'
-        raise BadRequest(msg) from None
-
-
 # Answers --------------------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +190,7 @@ async def _answer(events: AsyncGenerator[Any, None], form: '_Form', stream: bool
     assert isinstance(result, Result)
     said = [piece for piece in pieces if isinstance(piece, Said)]
     text = ''.join(piece.text for piece in said if piece.kind == 'answer')
-    work = ''.join(piece.text for piece in said if piece.kind == 'work')
+    work = ''.join(piece.text for piece in said if piece.kind != 'answer')
     return JSONResponse(form.whole(text, work, result))
 
 

@@ -9,12 +9,13 @@ from habilis.agent.contract import Result
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.reply_stream import ReplyStream
 from habilis.assistant import SessionEvent
+from habilis.sandbox.contract import Cell
 
 
 class Said(NamedTuple):
-    """A piece of text: what the model says to the user, or what it does on the way."""
+    """A piece of text: what the model says to the user, what it thinks, or code with its output."""
 
-    kind: Literal['answer', 'work']
+    kind: Literal['answer', 'thinking', 'cell']
     text: str
 
 
@@ -35,20 +36,15 @@ class ReplyText:
         if isinstance(event, events.TextEvent):
             yield from self._speak(piece.text for piece in self._reply.feed(event.delta.text) if piece.kind == 'prose')
         elif isinstance(event, events.ThinkingEvent):
-            yield Said('work', event.delta.thinking)
+            yield Said('thinking', event.delta.thinking)
         elif isinstance(event, events.ModelReplied):
             yield from self._speak(piece.text for piece in self._reply.finish() if piece.kind == 'prose')
             self._reply = ReplyStream()
         elif isinstance(event, events.CodeEvent):
             self._words = ''
-            yield Said('work', f'\n```python\n{event.code.strip()}\n```\n')
-        elif isinstance(event, events.CellFinished):
-            error = event.cell.error
-            if error is not None and is_question(error.message):  # the answer asks it
-                error = None
-            shown = event.cell.stdout + (str(error) if error else event.cell.text or '')
-            if shown.strip():
-                yield Said('work', f'\n```text\n{shown.strip()[:2000]}\n```\n')
+            yield Said('cell', f'\n```python\n{event.code.strip()}\n```\n')
+        elif isinstance(event, events.CellFinished) and (shown := cell_text(event.cell)[:2000]):
+            yield Said('cell', f'\n```text\n{shown}\n```\n')
 
     def _speak(self, pieces: Iterator[str]) -> Iterator[Said]:
         for text in pieces:
@@ -64,6 +60,13 @@ class ReplyText:
         elif result.question or result.waiting:
             answer = result.question or f'Waiting for a person: {", ".join(one.question for one in result.waiting)}'
         else:
-            answer = f'Stopped: {result.ended}'
+            answer = result.question or f'Stopped: {result.ended}'
         if answer.strip() and answer.strip() != said:
             yield Said('answer', f'\n\n{answer}' if self._has_spoken else answer)
+
+
+def cell_text(cell: Cell) -> str:
+    """What a cell has printed, and its value or its error."""
+    if cell.error is not None and is_question(cell.error.message):  # the answer asks it
+        return cell.stdout.strip()
+    return f'{cell.stdout}{cell.error or cell.text or ""}'.strip()
