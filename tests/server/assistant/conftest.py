@@ -11,6 +11,7 @@ import pytest
 from uvicorn import Server
 
 from habilis.assistant import Session
+from habilis.forge.library.library import Library
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.models.scripted import Script, Scripted, ScriptedModel
@@ -43,7 +44,8 @@ def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpS
             ):
                 yield opened
 
-        yield Conversations(store, watchers, open_session)
+        library = Library(folder / 'library')
+        yield Conversations(store, watchers, open_session, library)
         await store.close()
 
     return make_server(make_app(settings, open_conversations), settings, watchers.close)

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
+from habilis.agent.library import library_folder
 from habilis.agent.options import WorkOptions
 from habilis.assistant import Session
 from habilis.assistant.records import project_of
@@ -17,6 +18,8 @@ from habilis.cli.serve.listening import announced_address, listening_socket
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
+from habilis.core.folders import data_folder
+from habilis.forge.library.library import Library
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.server.settings import AssistantSettings
@@ -43,6 +46,8 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
         'tools': [*tools, people_toolset()],
     }
 
+    choice = options.get('library')
+    library = None if choice is None else Library(library_folder(choice, chosen.library) or data_folder() / 'library')
     watchers = Watchers()
 
     @contextlib.asynccontextmanager
@@ -68,7 +73,7 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
                 yield opened
 
         try:
-            yield Conversations(store, watchers, open_session)
+            yield Conversations(store, watchers, open_session, library)
         finally:
             await model.close()
             await store.close()
