@@ -13,7 +13,6 @@ from habilis.forge.contract import Candidate
 from habilis.forge.library.library import Library
 from habilis.models.contract import Message
 from habilis.models.scripted import ScriptedModel
-from habilis.tools import tool
 from tests.server.assistant.conftest import Serve
 from tests.server.assistant.test_page import ATTACK, DOT, send
 
@@ -51,8 +50,11 @@ def check(page: Page) -> None:
 
 
 def ask(page: Page, text: str) -> None:
+    """Send a message, and wait for the end of its turn, which links to its run."""
+    ended = page.locator('.turn').get_by_role('link', name='run-')
+    before = ended.count()
     send(page, text)
-    expect(page.locator('.turn').last.locator('.markdown').last).to_contain_text('Done')
+    expect(ended).to_have_count(before + 1)
 
 
 def test_runs_are_listed_looked_into_compared_and_deleted(serve: Serve, page: Page) -> None:
@@ -76,6 +78,8 @@ def test_runs_are_listed_looked_into_compared_and_deleted(serve: Serve, page: Pa
         page.get_by_role('button', name='1. name').click()
         expect(page.get_by_label('Step 1', exact=True)).to_contain_text('count')
         expect(page.get_by_label('Step 1', exact=True)).to_contain_text('<img src=x')
+        page.get_by_role('button', name='2. Done').click()
+        expect(page.get_by_label('Step 2', exact=True)).to_contain_text('count')  # no code: the variables are as before
         check(page)
         page.get_by_role('button', name='Delete').click()
         page.get_by_role('button', name='Delete it for good').click()
@@ -96,14 +100,8 @@ def test_a_run_of_another_browser_appears_in_the_list(serve: Serve, browser: Bro
 
 def test_an_agent_inside_a_step_is_shown_below_it(serve: Serve, page: Page) -> None:
     helper = Agent(ScriptedModel([f'```python\nfinal_answer({TEXT})\n```']), name='helper')
-
-    @tool
-    async def ask_helper(question: str) -> str:
-        """Ask."""
-        return (await helper.run(question)).output
-
-    script = [f'```python\ngot = ask_helper({TEXT})\n```', '```python\nfinal_answer("Done")\n```']
-    with serve(script, tools=[ask_helper]) as address:
+    script = [f'```python\ngot = helper({TEXT})\n```', '```python\nfinal_answer("Done")\n```']
+    with serve(script, tools=[helper.as_tool()]) as address:
         page.goto(address)
         ask(page, 'Delegate')
         page.get_by_role('link', name='run-').click()
