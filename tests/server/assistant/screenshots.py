@@ -16,9 +16,11 @@ from tests.requirements import require
 from tests.server.assistant.conftest import service
 
 REPLIES = [
-    'I simulate the throws.\n```python\nimport random\nfrom collections import Counter\n\nrandom.seed(1)\n'
-    'sums = Counter(random.randint(1, 6) + random.randint(1, 6) for _ in range(10_000))\n'
-    'for total in sorted(sums):\n    print(f"{total:>2} {sums[total]:>5} {\'#\' * (sums[total] // 50)}")\n```',
+    (
+        'I simulate the throws.\n```python\nimport random\nfrom collections import Counter\n\nrandom.seed(1)\n'
+        'sums = Counter(random.randint(1, 6) + random.randint(1, 6) for _ in range(10_000))\n'
+        'for total in sorted(sums):\n    print(f"{total:>2} {sums[total]:>5} {\'#\' * (sums[total] // 50)}")\n```'
+    ),
     'Seven comes most often: **about one throw in six**.',
     '```python\nmean = sum(total * count for total, count in sums.items()) / sums.total()\nprint(mean)\n```',
     'The mean is close to **7**.',
