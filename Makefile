@@ -16,7 +16,7 @@ SLOW := benchmarks cli crash evals flows forge/javascript house/test_docs.py mod
   sandbox/remote server test_wheel.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test pytest test-quick test-model test-crash node page soak eval-local eval-forge eval-library house lint format bench recording docs wheel clean
+.PHONY: help demo test pytest test-quick test-model test-crash node page soak eval-local eval-forge eval-library house lint format bench recording screenshots docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -89,6 +89,9 @@ recording: $(BASE) ## Draw docs/run.svg, the picture in the README, from a real 
 	@$(BIN)/habilis models install --yes
 	cd examples && PATH="$(CURDIR)/$(BIN):$$PATH" $(CURDIR)/$(BIN)/python ../docs/recording.py ../docs/run.svg \
 		habilis run 'How many degrees warmer is it in Rome than in Oslo?' --tools weather:temperature -m local
+
+screenshots: $(READY) ## Draw docs/screenshots, the pictures of the page of `habilis serve`; needs chromium
+	$(BIN)/python -m tests.server.assistant.screenshots docs/screenshots
 
 docs: $(READY) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

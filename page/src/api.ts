@@ -19,6 +19,13 @@ export interface RunInfo {
   updated: number;
 }
 
+export interface RunDetails extends RunInfo {
+  steps: number;
+  tokens: number;
+  cost: number;
+  seconds: number;
+}
+
 export interface JournalRecord {
   seq: number;
   path: string;

@@ -22,6 +22,8 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
   if (node.tagName === 'A') {
     node.setAttribute('rel', 'noopener noreferrer nofollow');
     node.setAttribute('target', '_blank');
+  } else if (node.tagName === 'IMG' && !node.hasAttribute('alt')) {
+    node.setAttribute('alt', '');
   }
 });
 

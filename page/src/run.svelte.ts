@@ -24,6 +24,15 @@ export interface Variable {
   text: string;
 }
 
+/** An agent or a flow that a call of a step has run. */
+export interface Nested {
+  path: string;
+  task: string;
+  state: 'running' | 'done' | 'failed';
+  replies: number;
+  cells: string[];
+}
+
 export interface Step {
   path: string;
   seq: number;
@@ -38,6 +47,7 @@ export interface Step {
   calls: Call[];
   displays: Display[];
   variables: Variable[];
+  nested: Nested[];
 }
 
 export interface Question {
@@ -68,6 +78,9 @@ export function proseOf(reply: string): string {
 export class Run {
   task = $state('');
   model = $state('');
+  /** What the memory had for the message, one entry a line. */
+  memory = $state<string[]>([]);
+  files = $state<{ name: string; digest: string }[]>([]);
   steps = $state<Step[]>([]);
   questions = $state<Question[]>([]);
   answer = $state('');
@@ -119,11 +132,27 @@ export class Run {
     else if (record.kind === 'asked') this.#ask(record, value);
     else if (record.kind === 'answered') this.questions = this.questions.filter((one) => one.path !== record.path);
     else if (parts.length === 3 && parts[1]!.startsWith('cell')) this.#call(record, parts.slice(0, 2).join('/'), value);
+    else if (parts.length > 3 && parts[1]!.startsWith('cell')) this.#nest(record, parts, name, value);
+  }
+
+  /** What happens in agents and flows that a call of a cell has run. */
+  #nest(record: JournalRecord, parts: string[], name: string, value: Fields): void {
+    const nested = this.#stepOf(parts.slice(0, 2).join('/'))?.nested;
+    const known = nested?.find((one) => one.path === record.path);
+    const around = nested?.findLast((one) => record.path.startsWith(`${one.path}/`));
+    if (record.kind === 'opened' && !known && typeof value.task === 'string') {
+      nested?.push({ path: record.path, task: value.task, state: 'running', replies: 0, cells: [] });
+    } else if (known && (record.kind === 'done' || record.kind === 'failed')) known.state = record.kind;
+    else if (around && name === 'ask' && record.kind === 'done') around.replies += 1;
+    else if (around && name === 'cell' && record.kind === 'done') around.cells.push(text(value.code));
   }
 
   #open(value: Fields): void {
     this.task = text(value.task);
     this.model = text(value.model);
+    this.memory = text(value.memory).split('\n').filter(Boolean);
+    this.files = ((plain(value.files) ?? []) as Json[]).map(fields).filter((one) => !one.is_earlier)
+      .map((one) => ({ name: text(one.name), digest: text(one.digest) }));
     this.isWorking = true;
   }
 
@@ -147,6 +176,7 @@ export class Run {
       calls: [],
       displays: [],
       variables: [],
+      nested: [],
     });
   }
 

@@ -52,14 +52,19 @@ class OpenLibrary(Protocol):
 
 def open_library(choice: LibraryChoice, folder: str | None) -> ToolLibrary:
     """Open a library. `folder` is that of the settings, for True."""
-    path = Path(folder).expanduser() if folder else None
-    if not isinstance(choice, bool):
-        path = Path(choice).expanduser() if isinstance(choice, str | os.PathLike) else choice.folder
+    path = library_folder(choice, folder)
     for entry in importlib.metadata.entry_points(group=GROUP):
         opener = cast('OpenLibrary', entry.load())
         return opener(path)
     msg = f'no library can be opened: the installation of habilis lacks its entry point {GROUP!r}; install it again'
     raise AgentError(msg)
+
+
+def library_folder(choice: LibraryChoice, folder: str | None) -> Path | None:
+    """The folder of a library; None for that in the data folder."""
+    if isinstance(choice, bool):
+        return Path(folder).expanduser() if folder else None
+    return Path(choice).expanduser() if isinstance(choice, str | os.PathLike) else choice.folder
 
 
 def is_library_choice(value: object) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Self
 
 from habilis.agent.agent import Agent
@@ -58,10 +59,13 @@ class SessionAgent:
         self.tools = plan_tools(tools) if mode == 'plan' else tools
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
         folder = options.get('workspace')
+        self.folder = None if folder is None or isinstance(folder, bool) else Path(folder)
+        """The folder that is shared with the code; None if there is none, or only a temporary one."""
+
         self._project = (
             None
-            if folder is None or isinstance(folder, bool)
-            else ProjectInstructions(folder, context_tokens=model.traits.context_tokens)
+            if self.folder is None
+            else ProjectInstructions(self.folder, context_tokens=model.traits.context_tokens)
         )
         project = [] if self._project is None else [self._project.text]
         instructions = [own, *parts_of(options.get('instructions', '')), *project]

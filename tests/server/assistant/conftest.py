@@ -3,14 +3,16 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
 from uvicorn import Server
 
 from habilis.assistant import Session
+from habilis.forge.library.library import Library
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.models.scripted import Script, Scripted, ScriptedModel
@@ -20,6 +22,9 @@ from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.server.serve import listen, make_server
 from habilis.server.settings import HttpSettings
 from habilis.tools import people_toolset
+from tests.requirements import require
+
+expect.set_options(timeout=60_000)
 
 Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
 
@@ -43,7 +48,8 @@ def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpS
             ):
                 yield opened
 
-        yield Conversations(store, watchers, open_session)
+        library = Library(folder / 'library')
+        yield Conversations(store, watchers, open_session, library)
         await store.close()
 
     return make_server(make_app(settings, open_conversations), settings, watchers.close)
@@ -68,3 +74,13 @@ def serve(tmp_path: Path) -> Serve:
             listening.close()
 
     return serve
+
+
+@pytest.fixture(scope='module')
+def browser() -> Iterator[Browser]:
+    program = require('chromium')
+    options = ['--no-sandbox', '--disable-background-networking']
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=options)
+        yield chromium
+        chromium.close()

@@ -12,6 +12,8 @@ from typing import Any
 import httpx2
 
 from habilis.core.errors import ModelError
+from habilis.forge.contract import Candidate
+from habilis.forge.library.library import Library
 from habilis.tools import tool
 from tests.server.assistant.conftest import Serve
 
@@ -227,3 +229,66 @@ def test_a_killed_server_goes_on_when_it_is_started_again(tmp_path: Path) -> Non
         second.wait()
     assert [record['seq'] for record in [*seen, *rest]] == list(range(1, len(seen) + len(rest) + 1))
     assert (tmp_path / 'calls').read_text() == 'once\n'
+
+
+def test_two_runs_are_compared_step_by_step(serve: Serve) -> None:
+    script = [f'```python\nx = {number}\nfinal_answer("same")\n```' for number in (1, 2)]
+    with serve(script) as address, httpx2.Client(base_url=address) as user:
+        first, second = (begin(user, 'Go')['run'] for _ in range(2))
+        for run in (first, second):
+            records(events(user, run), is_end)
+        compared = user.get(f'/api/runs/{first}/compare/{second}').json()['steps']
+        assert {step['path']: step['is_equal'] for step in compared}['chat#1'] is True
+        [cell] = [step for step in compared if step['path'].endswith('cell#1')]
+        assert ('x = 1' in cell['left'], 'x = 2' in cell['right'], cell['is_equal']) == (True, True, False)
+        details = user.get(f'/api/runs/{first}').json()
+        assert details['steps'] == 1
+        assert details['tokens'] > 0
+        assert user.get(f'/api/runs/{first}/compare/nothing').status_code == 404
+
+
+def test_facts_and_tasks_are_kept_found_corrected_and_forgotten(serve: Serve) -> None:
+    with serve([]) as address, httpx2.Client(base_url=address) as user:
+        old = user.post('/api/memory', json={'text': 'The boat is blue'}).json()
+        user.post('/api/memory', json={'text': 'The boat is green', 'replaces': old['id']})
+        [found] = user.get('/api/memory', params={'q': 'boat'}).json()['entries']
+        assert (found['text'], 'boat' in found['why']) == ('The boat is green', True)
+        assert user.delete(f'/api/memory/{found["id"]}').json() == {'ok': True}
+        assert user.get('/api/memory').json() == {'entries': []}
+        task = user.post('/api/tasks', json={'title': 'Paint the boat'}).json()
+        user.patch(f'/api/tasks/{task["number"]}', json={'state': 'completed'})
+        assert user.get('/api/tasks').json() == {'tasks': []}
+        assert user.patch('/api/tasks/x', json={'state': 'completed'}).status_code == 400
+        assert user.post('/api/memory', json={'text': ''}).status_code == 400
+
+
+def test_tools_of_the_library_are_listed_found_and_read(serve: Serve, tmp_path: Path) -> None:
+    code = 'def double(x: int) -> int:\n    """Twice a number."""\n    return 2 * x\n'
+    tests = 'from tool import double\n\ndef test_two():\n    assert double(2) == 4\n'
+    Library(tmp_path / 'library').add(Candidate(name='double', code=code, tests=tests))
+    with serve([]) as address, httpx2.Client(base_url=address) as user:
+        for query in ('', 'twice'):
+            [listed] = user.get('/api/tools', params={'q': query}).json()['tools']
+            assert (listed['name'], listed['summary']) == ('double', 'Twice a number.')
+        shown = user.get('/api/tools/double').json()
+        assert (shown['code'], shown['tests'], shown['versions']) == (code, tests, [1])
+        assert user.get('/api/tools/triple').status_code == 404
+
+
+def test_files_of_the_workspace_are_sent_as_files_and_no_others(serve: Serve, tmp_path: Path) -> None:
+    folder = tmp_path / 'shared'
+    folder.mkdir()
+    (folder / 'page.html').write_text('<script>alert(1)</script>')
+    (tmp_path / 'secret').write_text('secret')
+    (folder / 'link').symlink_to(tmp_path / 'secret')
+    with serve([], workspace=folder) as address, httpx2.Client(base_url=address) as user:
+        assert user.get('/api/conversations/c1/files').json() == {'files': [{'path': 'page.html', 'size': 25}]}
+        sent = user.get('/api/conversations/c1/files/page.html')
+        assert (sent.headers['content-disposition'], sent.headers['content-type']) == (
+            'attachment',
+            'application/octet-stream',
+        )
+        for path in ('link', '../secret', '%2e%2e/secret', '..%2fsecret', f'{tmp_path}/secret', '%2fetc%2fpasswd'):
+            refused = user.get(f'/api/conversations/c1/files/{path}')
+            assert refused.status_code in {400, 404}, path
+            assert refused.text != 'secret', path

@@ -1,14 +1,13 @@
 """The page in a real browser: watch, approve, reload, on a phone, and with hostile text everywhere."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from habilis.models.contract import Message
 from habilis.tools import tool
-from tests.requirements import require
 from tests.server.assistant.conftest import Serve
 
 ATTACK = '<img src=x onerror="window.hit=1"><script>window.hit=1</script><a href="javascript:window.hit=1">go</a>'
@@ -43,19 +42,6 @@ def pay(amount: int) -> str:
 def reply(messages: Sequence[Message]) -> str:
     last = max(number for number, message in enumerate(messages) if message.role == 'user' and not message.by_agent)
     return REPLIES[sum(message.role == 'assistant' for message in messages[last:])]
-
-
-expect.set_options(timeout=60_000)
-
-
-@pytest.fixture(scope='module')
-def browser() -> Iterator[Browser]:
-    program = require('chromium')
-    options = ['--no-sandbox', '--disable-background-networking']
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=options)
-        yield chromium
-        chromium.close()
 
 
 def send(page: Page, text: str) -> None:

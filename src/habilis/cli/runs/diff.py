@@ -1,24 +1,17 @@
 """`habilis runs diff`: compare two runs by the paths of their steps."""
 
-import json
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from habilis.agent.durable.cells import CELL_CODEC
-from habilis.agent.durable.records import ASK, CELL, COMPACTION, REPLY_CODEC, code_of
+from habilis.agent.durable.step_text import step_text
 from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.agent.hooks.tokens import format_cost
 from habilis.cli.printing import Page, print_table
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
-from habilis.core.codec import Json
-from habilis.core.errors import NotDurable
-from habilis.journal import Record
-from habilis.journal.index import PathRecords, name_of
 from habilis.journal.runs import RunView, align_runs
 from habilis.models.contract import Usage
 
 _STYLES = {'+': 'green', '-': 'red', '@': 'cyan'}
-_TIME_FIELDS = frozenset({'seconds', 'at'})
 
 
 def diff_runs(a: str, b: str, *, journal: str | None, user: str | None) -> int:
@@ -30,7 +23,7 @@ async def _diff(access: JournalAccess, a: str, b: str) -> int:
     left, right = await access.read(a), await access.read(b)
     page, equal = Page(), True
     for pair in align_runs(left, right):
-        ours, theirs = await _text(left, pair.path, pair.left), await _text(right, pair.path, pair.right)
+        ours, theirs = await step_text(left, pair.path, pair.left), await step_text(right, pair.path, pair.right)
         if ours == theirs:
             continue
         if equal:
@@ -60,56 +53,6 @@ def _show_difference(page: Page, path: str, ours: Sequence[str], theirs: Sequenc
 def diff_style(line: str) -> str:
     """The style of a line of a unified diff."""
     return 'bold' if line.startswith(('---', '+++')) else _STYLES.get(line[:1], '')
-
-
-# A step as text -------------------------------------------------------------------------------------------------------
-
-
-async def _text(reading: RunView, path: str, entry: PathRecords | None) -> str | None:
-    """Input and result of a step, without the times and costs that differ in every run."""
-    if entry is None:
-        return None
-    if entry.end is None:
-        records = [record for record in (entry.opened, entry.asked, entry.answered) if record is not None]
-        return '\n'.join(['(not finished)', *[await _record_text(reading, record) for record in records]])
-    value = await reading.value_or_none(entry.end)
-    task = '' if entry.opened is None else _task_text(await reading.value_or_none(entry.opened))
-    if entry.end.kind == 'failed':
-        fields = value if isinstance(value, dict) else {}
-        return f'{task}failed: {fields.get("type")}: {fields.get("text")}'
-    try:
-        if name_of(path) in {ASK, COMPACTION}:
-            reply = REPLY_CODEC.read(value)
-            return '\n'.join([reply.text, *(f'{call.name}({call.arguments})' for call in reply.calls)])
-        if name_of(path) == CELL:
-            outcome = CELL_CODEC.read(value).outcome
-            return f'{outcome.code or code_of(entry)}\n\n{outcome.observation}'.rstrip()
-    except (NotDurable, TypeError):  # a flow step of the same name
-        pass
-    return f'{task}{_value_text(_without_times(value))}'
-
-
-def _task_text(opened: Json) -> str:
-    """The task, if the step is the run of an agent."""
-    task = opened.get('task') if isinstance(opened, dict) else None
-    return f'task: {task}\n\n' if isinstance(task, str) else ''
-
-
-async def _record_text(reading: RunView, record: Record) -> str:
-    return f'{record.kind}: {_value_text(_without_times(await reading.value_or_none(record)))}'
-
-
-def _without_times(value: Json) -> Json:
-    """The value without times. Of an agent's result only the answer: its steps are compared separately."""
-    if isinstance(value, dict):
-        if 'r' in value and 'o' in value:
-            return value['o']
-        return {name: _without_times(item) for name, item in value.items() if name not in _TIME_FIELDS}
-    return [_without_times(item) for item in value] if isinstance(value, list) else value
-
-
-def _value_text(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 # Totals ---------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from habilis.agent.library import library_folder
 from habilis.assistant import Session
 from habilis.assistant.records import project_of
 from habilis.cli.memory.embedders import choose_embedder
@@ -18,7 +19,9 @@ from habilis.cli.serve.listening import announced_address, listening_socket
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
+from habilis.core.folders import data_folder
 from habilis.core.settings import Settings
+from habilis.forge.library.library import Library
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.models.contract import Model
@@ -66,6 +69,8 @@ async def _opened(
         'meta': {**request.to_meta(model, settings), SERVED: True},
         'project': project_of(os.getcwd()),
     }
+    choice = work.get('library')
+    library = None if choice is None else Library(library_folder(choice, settings.library) or data_folder() / 'library')
     embedder = choose_embedder(settings)
 
     @contextlib.asynccontextmanager
@@ -79,7 +84,7 @@ async def _opened(
             yield opened
 
     try:
-        yield Conversations(store, watchers, open_session)
+        yield Conversations(store, watchers, open_session, library)
     finally:
         await model.close()
         await store.close()

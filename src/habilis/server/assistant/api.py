@@ -15,13 +15,31 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from habilis._version import __version__
+from habilis.agent.durable.step_text import step_text
+from habilis.agent.durable.trajectory import read_trajectories, step_count
 from habilis.assistant.records import new_session
-from habilis.core.errors import HabilisError, ModelError, RunBusy, RunNotFound, StoreUnavailable
+from habilis.core.errors import (
+    HabilisError,
+    ModelError,
+    RunBusy,
+    RunNotFound,
+    StoreUnavailable,
+    ToolNotFound,
+    WorkspaceFileNotFound,
+)
 from habilis.journal.lookup import info_of
 from habilis.journal.questions import open_questions
-from habilis.journal.runs import ListedRun, delete_run, fork, list_runs, state_of
+from habilis.journal.runs import ListedRun, align_runs, delete_run, fork, list_runs, read_run, state_of
+from habilis.models.contract import Usage
 from habilis.server.access import COOKIE, Access, BodyRefused
-from habilis.server.assistant import ag_ui_protocol, openai_protocol, vercel_protocol
+from habilis.server.assistant import (
+    ag_ui_protocol,
+    file_operations,
+    library_operations,
+    memory_operations,
+    openai_protocol,
+    vercel_protocol,
+)
 from habilis.server.assistant.conversations import Conversations
 from habilis.server.assistant.models import (
     AnswerRequest,
@@ -32,12 +50,15 @@ from habilis.server.assistant.models import (
     NewConversation,
     ProblemModel,
     QuestionModel,
+    RunComparison,
     RunDetails,
     RunList,
     RunModel,
     StatusModel,
+    StepComparison,
     TurnModel,
     TurnRequest,
+    json_response,
     read_answer,
 )
 from habilis.server.assistant.page_files import SafeHeaders, page_paths, page_route
@@ -75,7 +96,7 @@ async def get_status(conversations: Conversations, request: Request) -> Response
     """Who is served, and by what."""
     user = request.scope['owner']
     model = await conversations.model_name(user)
-    return _json(StatusModel(user=user, version=__version__, model=model))
+    return json_response(StatusModel(user=user, version=__version__, model=model))
 
 
 async def list_conversations(conversations: Conversations, request: Request) -> Response:
@@ -94,12 +115,12 @@ async def list_conversations(conversations: Conversations, request: Request) -> 
         )
         for session, turns in by_session.items()
     ]
-    return _json(ConversationList(conversations=found))
+    return json_response(ConversationList(conversations=found))
 
 
 async def create_conversation(conversations: Conversations, request: Request) -> Response:
     """Begin a conversation. It is listed from its first message on."""
-    return _json(NewConversation(id=new_session()), 201)
+    return json_response(NewConversation(id=new_session()), 201)
 
 
 async def take_turn(conversations: Conversations, request: Request) -> Response:
@@ -109,7 +130,7 @@ async def take_turn(conversations: Conversations, request: Request) -> Response:
     user, session = request.scope['owner'], request.path_params['id']
     key = request.headers.get('idempotency-key', '')
     run = await conversations.send(user, session, wanted.message, files=files, key=key)
-    return _json(TurnModel(run=run, session=session), 202)
+    return json_response(TurnModel(run=run, session=session), 202)
 
 
 # Runs -----------------------------------------------------------------------------------------------------------------
@@ -119,15 +140,37 @@ async def get_runs(conversations: Conversations, request: Request) -> Response:
     """The runs of the user, the newest first; with `session`, those of a conversation."""
     session = request.query_params.get('session')
     found = await list_runs(conversations.store, user=request.scope['owner'], session=session)
-    return _json(RunList(runs=[_run(listed) for listed in found]))
+    return json_response(RunList(runs=[_run(listed) for listed in found]))
 
 
 async def get_run(conversations: Conversations, request: Request) -> Response:
-    """A run, and what it waits for."""
-    view = await _read(conversations, request)
-    found = await open_questions(conversations.store, view.info.run)
-    questions = [QuestionModel(path=path, request=asked) for path, asked in found]
-    return _json(RunDetails(**_run(view).model_dump(), questions=questions))
+    """A run, what it waits for, and what it took so far."""
+    view = await read_run(conversations.store, request.path_params['id'], user=request.scope['owner'])
+    found = await open_questions(conversations.store, view.run)
+    agents = await read_trajectories(view)
+    usage = sum((agent.usage for agent in agents), Usage())
+    details = RunDetails(
+        **_run(ListedRun(info=view.info, state=view.state)).model_dump(),
+        questions=[QuestionModel(path=path, request=asked) for path, asked in found],
+        steps=step_count(view),
+        tokens=usage.tokens,
+        cost=usage.cost,
+        seconds=sum(agent.seconds for agent in agents),
+    )
+    return json_response(details)
+
+
+async def compare_runs(conversations: Conversations, request: Request) -> Response:
+    """The steps of two runs side by side, by path."""
+    left, right = [
+        await read_run(conversations.store, request.path_params[name], user=request.scope['owner'])
+        for name in ('id', 'other')
+    ]
+    steps: list[StepComparison] = []
+    for pair in align_runs(left, right):
+        ours, theirs = await step_text(left, pair.path, pair.left), await step_text(right, pair.path, pair.right)
+        steps.append(StepComparison(path=pair.path, left=ours, right=theirs, is_equal=ours == theirs))
+    return json_response(RunComparison(steps=steps))
 
 
 async def answer_run(conversations: Conversations, request: Request) -> Response:
@@ -136,19 +179,19 @@ async def answer_run(conversations: Conversations, request: Request) -> Response
     run = request.path_params['id']
     await conversations.decide(request.scope['owner'], run, read_answer(wanted.answer), wanted.path)
     view = await _read(conversations, request)
-    return _json(TurnModel(run=run, session=view.info.session), 202)
+    return json_response(TurnModel(run=run, session=view.info.session), 202)
 
 
 async def stop_run(conversations: Conversations, request: Request) -> Response:
     """Stop a run that is under way. A message, or `resume`, goes on with it."""
-    return _json(Done(ok=await conversations.stop(request.scope['owner'], request.path_params['id'])))
+    return json_response(Done(ok=await conversations.stop(request.scope['owner'], request.path_params['id'])))
 
 
 async def resume_run(conversations: Conversations, request: Request) -> Response:
     """Go on with the last turn of a conversation, if it was stopped or has failed."""
     view = await _read(conversations, request)
     one = await conversations.get(request.scope['owner'], view.info.session)
-    return _json(TurnModel(run=await one.finish(), session=view.info.session), 202)
+    return json_response(TurnModel(run=await one.finish(), session=view.info.session), 202)
 
 
 async def fork_run(conversations: Conversations, request: Request) -> Response:
@@ -162,13 +205,13 @@ async def fork_run(conversations: Conversations, request: Request) -> Response:
         session=new_session(),
     )
     one = await conversations.get(request.scope['owner'], info.session)
-    return _json(TurnModel(run=await one.finish(), session=info.session), 202)
+    return json_response(TurnModel(run=await one.finish(), session=info.session), 202)
 
 
 async def remove_run(conversations: Conversations, request: Request) -> Response:
     """Delete a run, with its records."""
     await delete_run(conversations.store, request.path_params['id'], user=request.scope['owner'])
-    return _json(Done())
+    return json_response(Done())
 
 
 async def get_blob(conversations: Conversations, request: Request) -> Response:
@@ -191,11 +234,15 @@ OPERATIONS = tuple(
         ('GET', RUN, get_run, None, RunDetails),
         ('DELETE', RUN, remove_run, None, Done),
         ('GET', f'{RUN}/events', stream_run, None, bytes),
+        ('GET', RUN + '/compare/{other}', compare_runs, None, RunComparison),
         ('GET', RUN + '/blobs/{digest}', get_blob, None, bytes),
         ('POST', f'{RUN}/answer', answer_run, AnswerRequest, TurnModel),
         ('POST', f'{RUN}/stop', stop_run, None, Done),
         ('POST', f'{RUN}/resume', resume_run, None, TurnModel),
         ('POST', f'{RUN}/fork', fork_run, ForkRequest, TurnModel),
+        *memory_operations.OPERATIONS,
+        *library_operations.OPERATIONS,
+        *file_operations.OPERATIONS,
     )
 )
 
@@ -263,7 +310,7 @@ def _endpoint(
 
 
 def _status(error: Exception) -> int:
-    if isinstance(error, RunNotFound):
+    if isinstance(error, RunNotFound | ToolNotFound | WorkspaceFileNotFound):
         return 404
     if isinstance(error, RunBusy):
         return 409
@@ -284,7 +331,7 @@ async def _log_in(settings: HttpSettings, request: Request) -> Response:
     owner = settings.owner(wanted.token)
     if owner is None:
         return _problem(401, ValueError("this is nobody's token"))
-    response = _json(Done())
+    response = json_response(Done())
     is_secure = bool(settings.certificate)
     response.set_cookie(COOKIE, wanted.token, COOKIE_SECONDS, httponly=True, samesite='strict', secure=is_secure)
     return response
@@ -319,7 +366,3 @@ def _run(listed: ListedRun) -> RunModel:
         created=info.created,
         updated=info.updated,
     )
-
-
-def _json(model: BaseModel, status: int = 200) -> Response:
-    return Response(model.model_dump_json(), status, media_type='application/json')

@@ -14,11 +14,13 @@ from habilis.assistant import Session, SessionEvent, TurnEnded, TurnStarted
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import HabilisError, RunBusy, RunNotFound
+from habilis.forge.library.library import Library
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import run_not_found
 from habilis.journal.lookup import info_of
 from habilis.journal.questions import answer_run, check_answer
 from habilis.journal.runs import list_runs, read_run
+from habilis.memory import Memory
 from habilis.models.files import File
 from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.tools import ApprovalRequest
@@ -181,9 +183,14 @@ OpenSession = Callable[[str, str, OpenConversation], contextlib.AbstractAsyncCon
 class Conversations:
     """All conversations that are open, by user."""
 
-    def __init__(self, store: WatchedStore, watchers: Watchers, open_session: OpenSession) -> None:
+    def __init__(
+        self, store: WatchedStore, watchers: Watchers, open_session: OpenSession, library: Library | None = None
+    ) -> None:
         self.store = store
         self.watchers = watchers
+        self.library = library
+        """The tools that the agent finds; None if it has no library."""
+
         self._open_session = open_session
         self._open: dict[tuple[str, str], OpenConversation] = {}
         self._lock = asyncio.Lock()
@@ -202,6 +209,10 @@ class Conversations:
     async def agent(self, user: str) -> Agent[Any]:
         """The agent that answers a user, for a run that is no turn of a conversation."""
         return (await self.get(user, API_SESSION)).session.opened.agent
+
+    async def memory(self, user: str) -> Memory:
+        """The memory of a user."""
+        return (await self.get(user, API_SESSION)).session.memory
 
     async def model_name(self, user: str) -> str:
         """The name of the model that answers a user."""

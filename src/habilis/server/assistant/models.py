@@ -2,13 +2,16 @@
 
 import base64
 import binascii
+from datetime import date
 from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+from starlette.responses import Response
 
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
+from habilis.memory.contract import FactKind, TaskState
 from habilis.models.files import File, Image
 from habilis.server.models import Strict
 from habilis.server.operations import BadRequest
@@ -18,6 +21,11 @@ class CamelModel(BaseModel):
     """A request of a protocol whose names are in camelCase. Unknown fields are ignored."""
 
     model_config = ConfigDict(alias_generator=to_camel)
+
+
+def json_response(model: BaseModel, status: int = 200) -> Response:
+    """A model as the answer to a request."""
+    return Response(model.model_dump_json(), status, media_type='application/json')
 
 
 class SentFile(Strict):
@@ -112,9 +120,29 @@ class QuestionModel(BaseModel):
 
 
 class RunDetails(RunModel):
-    """A run, and what it waits for."""
+    """A run, what it waits for, and what it took so far."""
 
     questions: list[QuestionModel]
+    steps: int
+    tokens: int
+    cost: float
+    seconds: float
+    """Of models and code."""
+
+
+class StepComparison(BaseModel):
+    """One step in two runs: its input and result as text; null where a run does not have it."""
+
+    path: str
+    left: str | None
+    right: str | None
+    is_equal: bool
+
+
+class RunComparison(BaseModel):
+    """The steps of two runs, by path."""
+
+    steps: list[StepComparison]
 
 
 class RunList(BaseModel):
@@ -171,3 +199,105 @@ class ProblemModel(BaseModel):
     title: str
     status: int
     detail: str
+
+
+# Memory, tasks, tools, files ------------------------------------------------------------------------------------------
+
+
+class EntryModel(BaseModel):
+    """A fact, or a turn of a conversation, in the memory."""
+
+    id: str
+    kind: str
+    """The kind of a fact, or who said the turn."""
+
+    text: str
+    time: float
+    session: str = ''
+    why: str = ''
+    """Why the search found it."""
+
+
+class EntryList(BaseModel):
+    """What the memory has."""
+
+    entries: list[EntryModel]
+
+
+class FactRequest(Strict):
+    """A fact to remember."""
+
+    text: str = Field(min_length=1, max_length=2000)
+    kind: FactKind = 'fact'
+    replaces: str | None = None
+    """Id of a fact that is no longer true."""
+
+
+class TaskModel(BaseModel):
+    """Something to do."""
+
+    number: int
+    title: str
+    state: TaskState
+    due: date | None
+    notes: str
+
+
+class TaskList(BaseModel):
+    """Tasks by due date and number."""
+
+    tasks: list[TaskModel]
+
+
+class TaskRequest(Strict):
+    """A task to add."""
+
+    title: str = Field(min_length=1, max_length=1000)
+    due: date | None = None
+
+
+class TaskChange(Strict):
+    """Where a task stands."""
+
+    state: TaskState
+
+
+class ToolModel(BaseModel):
+    """A tool of the library as it is listed."""
+
+    name: str
+    version: int
+    summary: str
+    signature: str
+
+
+class ToolList(BaseModel):
+    """Tools of the library."""
+
+    tools: list[ToolModel]
+
+
+class ToolDetails(ToolModel):
+    """A version of a tool, with its source."""
+
+    versions: list[int]
+    origin: str
+    request: str
+    language: str
+    code: str
+    tests: str
+    test_count: int
+    findings: list[str]
+
+
+class FileModel(BaseModel):
+    """A file of a workspace."""
+
+    path: str
+    size: int
+
+
+class WorkspaceFiles(BaseModel):
+    """The files of the workspace of a conversation."""
+
+    files: list[FileModel]
