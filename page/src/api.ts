@@ -22,7 +22,7 @@ export interface RunInfo {
 export interface RunDetails extends RunInfo {
   steps: number;
   tokens: number;
-  cost: number;
+  cost: number | null;
   seconds: number;
 }
 

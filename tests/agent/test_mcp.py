@@ -82,7 +82,7 @@ async def test_a_server_that_dies_costs_one_error_and_not_the_run(tmp_path: Path
     replies = [block('bad()'), block("final_answer(echo('Rome'))")]
     async with Agent(model := ScriptedModel(replies), tools=[server], journal='off') as agent:
         assert (await agent.run('go')).output == '{"city": "Rome"}'
-    assert 'ToolServerError: the MCP server raw failed during the call: it ended with exit code 3' in sent(model, 1)
+    assert 'ToolError: the MCP server raw failed during the call: it ended with exit code 3' in sent(model, 1)
 
 
 async def test_tools_that_a_server_adds_are_told_to_the_model(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from habilis.core.errors import (
     RememberError,
     SandboxError,
     SettingsError,
+    SkillError,
     ToolCallError,
     ToolDefinitionError,
 )
@@ -28,6 +29,7 @@ BRANCHES = (
     RememberError,
     SandboxError,
     SettingsError,
+    SkillError,
     ToolCallError,
     ToolDefinitionError,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from habilis.agent import Agent
 from habilis.forge.contract import Candidate
@@ -157,7 +157,11 @@ def test_files_are_previewed_as_text_or_image_and_downloaded(serve: Serve, page:
     (folder / 'dot.png').write_bytes(b64decode(DOT))
     with serve(reply, workspace=folder) as address:
         page.goto(address)
-        sent = {'name': '<img src=x onerror=window.hit=1>.csv', 'mimeType': 'text/csv', 'buffer': ATTACK.encode()}
+        sent: FilePayload = {
+            'name': '<img src=x onerror=window.hit=1>.csv',
+            'mimeType': 'text/csv',
+            'buffer': ATTACK.encode(),
+        }
         page.get_by_label('Attach').set_input_files([sent])
         ask(page, 'Look')
         page.get_by_role('button', name='Files').click()

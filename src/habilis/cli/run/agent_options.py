@@ -8,7 +8,7 @@ from habilis.agent.agent_tools import each_tool, why_no_processes_in
 from habilis.agent.context.instructions import parts_of
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.options import AnyTool, WorkOptions
-from habilis.assistant.modes import plan_gate, with_mode
+from habilis.assistant.modes import plan_gate, plan_tools, with_mode
 from habilis.assistant.project_instructions import ProjectInstructions
 from habilis.cli.options import NATIVE_CHOICE
 from habilis.cli.run.request import DEFAULT_LIBRARY, CommandRequest
@@ -51,7 +51,8 @@ def make_agent(
     if request.mode is not None:
         options = with_mode(options, request.mode)
     if request.mode == 'plan':
-        options['gates'] = [plan_gate(options.get('tools', ()))]
+        options['tools'] = plan_tools(options.get('tools', ()))
+        options['gates'] = [plan_gate(options['tools'])]
     if request.workspace is not None:
         project = project_instructions(request.workspace, model).text
         options['instructions'] = [*parts_of(options.get('instructions', '')), project]

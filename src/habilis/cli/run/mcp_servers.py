@@ -24,8 +24,13 @@ def servers_of(request: CommandRequest, ask: AskPerson | None) -> list[McpServer
 
 def project_file(request: CommandRequest) -> Path | None:
     """The file with servers in the workspace, unless it is named already."""
-    path = None if request.workspace is None else Path(request.workspace).resolve() / PROJECT_FILE
-    return path if path is not None and path.is_file() and str(path) not in request.mcp else None
+    if request.workspace is None:
+        return None
+    try:
+        path = Path(request.workspace).resolve() / PROJECT_FILE
+        return path if path.is_file() and str(path) not in request.mcp else None
+    except (OSError, RuntimeError):  # the sandbox says what is wrong with the folder
+        return None
 
 
 def is_agreed(path: Path) -> bool | None:

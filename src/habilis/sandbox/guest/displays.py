@@ -69,8 +69,9 @@ def new_figures() -> list[Json]:
 def keep_figures() -> None:
     """Take the open figures as displayed: those of a state that was loaded were, where it was saved."""
     pyplot: Any = sys.modules.get('matplotlib.pyplot')
-    for number in pyplot.get_fignums() if pyplot is not None else ():
-        _keep(pyplot.figure(number))
+    if pyplot is not None:
+        for number in pyplot.get_fignums():
+            _keep(pyplot.figure(number))
 
 
 def _render(figure: Any) -> list[Json]:

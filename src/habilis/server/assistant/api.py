@@ -150,7 +150,7 @@ async def get_run(conversations: Conversations, request: Request) -> Response:
     agents = await read_trajectories(view)
     usage = sum((agent.usage for agent in agents), Usage())
     details = RunDetails(
-        **_run(ListedRun(info=view.info, state=view.state)).model_dump(),
+        **_run(ListedRun(info=view.info, state=await state_of(conversations.store, view.info))).model_dump(),
         questions=[QuestionModel(path=path, request=asked) for path, asked in found],
         steps=step_count(view),
         tokens=usage.tokens,

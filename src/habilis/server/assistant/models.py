@@ -125,7 +125,7 @@ class RunDetails(RunModel):
     questions: list[QuestionModel]
     steps: int
     tokens: int
-    cost: float
+    cost: float | None
     seconds: float
     """Of models and code."""
 
