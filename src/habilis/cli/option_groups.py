@@ -1,10 +1,9 @@
-"""Options that several commands have: a dataclass of them is one parameter of a command."""
+"""Options that several commands have, as dataclasses: each is listed once."""
 
-import functools
 import inspect
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import typer
@@ -15,32 +14,34 @@ if TYPE_CHECKING:
     from habilis.cli.run.request import CommandRequest
 
 C = TypeVar('C', bound=Callable[..., None])
+G = TypeVar('G')
 
 
-def takes_groups(command: C) -> C:
-    """The command for typer: each field of a parameter that is a dataclass is an option of its own."""
-    hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
-    shown: dict[str, inspect.Parameter] = {}
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name not in groups:
-            shown[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
-            continue
-        inner = get_type_hints(groups[name], include_extras=True)
-        for field in fields(groups[name]):
-            shown[field.name] = inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=inner[field.name]
-            )
+def takes(*groups: type) -> Callable[[C], C]:
+    """For a command with `**given`: typer sees each field of these dataclasses as an option. See `take`."""
 
-    @functools.wraps(command)
-    def called(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
+    def decorate(command: C) -> C:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            one for one in inspect.signature(command).parameters.values() if one.name in hints and one.name != 'given'
+        ]
+        shown = {one.name: one.replace(annotation=hints[one.name]) for one in own}
+        for group in groups:
+            inner = get_type_hints(group, include_extras=True)
+            for field in fields(group):
+                shown[field.name] = inspect.Parameter(
+                    field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=inner[field.name]
+                )
+        command.__signature__ = inspect.Signature(list(shown.values()))  # type: ignore[attr-defined]
+        command.__annotations__ = {name: one.annotation for name, one in shown.items()}
+        return command
 
-    called.__signature__ = inspect.Signature(list(shown.values()))  # type: ignore[attr-defined]
-    called.__annotations__ = {name: parameter.annotation for name, parameter in shown.items()}
-    return called  # type: ignore[return-value]
+    return decorate
+
+
+def take(group: type[G], given: Mapping[str, Any]) -> G:
+    """The options of a group among those that the command was given."""
+    return group(**{field.name: given[field.name] for field in fields(group)})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from habilis.cli import options
 from habilis.cli.chat.front import FrontEnd, PlainFront
 from habilis.cli.interrupt import GRACE
 from habilis.cli.memory.options import EmbedderName
-from habilis.cli.option_groups import WorkOptionsGroup, takes_groups
+from habilis.cli.option_groups import WorkOptionsGroup, take, takes
 from habilis.core.folders import data_folder
 from habilis.core.status_line import current_status
 
@@ -40,9 +40,8 @@ NEWEST = ''
 
 
 @app.command(epilog=EPILOG)
-@takes_groups
+@takes(WorkOptionsGroup)
 def chat(
-    work: WorkOptionsGroup,
     message: Annotated[
         str | None,
         typer.Argument(
@@ -63,8 +62,10 @@ def chat(
     plain: Annotated[
         bool, typer.Option('--plain', help='No colours and no line that changes, for screen readers.')
     ] = False,
+    **given: Any,
 ) -> None:
     """Chat with the agent: it answers, runs code, and remembers."""
+    work = take(WorkOptionsGroup, given)
     work.check(needs_folder=not resume)
     if work.workspace is not None and no_workspace:
         msg = 'leave out --workspace or --no-workspace'

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from habilis.cli import options
-from habilis.cli.option_groups import WorkOptionsGroup, takes_groups
+from habilis.cli.option_groups import WorkOptionsGroup, take, takes
 from habilis.cli.run.task_input import read_files, read_task
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
@@ -117,15 +117,15 @@ class RunOptionsGroup:
 
 
 @app.command(epilog=EPILOG)
-@takes_groups
+@takes(WorkOptionsGroup, RunOptionsGroup)
 def run(
-    work: WorkOptionsGroup,
-    own: RunOptionsGroup,
     task: Annotated[
         str | None, typer.Argument(metavar='TASK|-', help='Task for the agent.', show_default=False)
     ] = None,
+    **given: Any,
 ) -> None:
     """Run a task: the model writes Python, the sandbox executes it, until there is an answer."""
+    work, own = take(WorkOptionsGroup, given), take(RunOptionsGroup, given)
     work.check()
     own.check(work)
     text, data = read_task(task, quiet=own.quiet)

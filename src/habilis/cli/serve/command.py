@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from habilis.cli import options
 from habilis.cli.memory.options import EmbedderName
-from habilis.cli.option_groups import WorkOptionsGroup, takes_groups
+from habilis.cli.option_groups import WorkOptionsGroup, take, takes
 from habilis.cli.serve import sandboxes, tokens
 from habilis.cli.streams import say
 
@@ -29,10 +29,9 @@ app.add_typer(tokens.app, name='token')
 
 
 @app.callback(invoke_without_command=True)
-@takes_groups
+@takes(WorkOptionsGroup)
 def serve(
     context: typer.Context,
-    work: WorkOptionsGroup,
     host: Annotated[str, typer.Option('--host', metavar='ADDRESS', help='Address to listen on.')] = '127.0.0.1',
     port: Annotated[int, typer.Option('--port', metavar='PORT', help='Port to listen on; 0 for any.')] = 8800,
     certificate: Annotated[
@@ -45,6 +44,7 @@ def serve(
         bool, typer.Option('--plain-http', help='Serve other machines without encryption, as behind a proxy.')
     ] = False,
     embedder: EmbedderName = None,
+    **given: Any,
 ) -> None:
     """Serve the assistant to your browser and to other programs; `sandboxes` serves sandboxes alone."""
     if context.invoked_subcommand is not None:
@@ -52,6 +52,7 @@ def serve(
     from habilis.cli.serve.assistant import serve_assistant
     from habilis.server.settings import AssistantSettings
 
+    work = take(WorkOptionsGroup, given)
     work.check()
     request = work.request(settings={'embedder': embedder})
     from habilis.core.errors import HabilisError
