@@ -176,9 +176,8 @@ class Session(Closing):
         # A mode that nobody chose is the default of the new options: a folder that is shared now is asked about.
         mode = default_mode(options) if self._mode == default_mode(self._options) else self._mode
         opened = await self._open_agent(model, options, mode=mode)
-        await self._close_agent()
-        self._choice, self._options, self._opened, self._mode = model, options, opened, mode
-        self._chat = await self._converse(opened)
+        self._choice, self._options, self._mode = model, options, mode
+        await self._use(opened)
 
     @property
     def mode(self) -> Mode:
@@ -194,9 +193,8 @@ class Session(Closing):
             return
         opened = await self._open_agent(self.opened.model, self._options, mode=wanted)
         opened.take_model(self.opened)
-        await self._close_agent()
         self._mode_before, self._mode = self._mode, wanted
-        self._opened, self._chat = opened, await self._converse(opened)
+        await self._use(opened)
 
     async def carry_out(self, plan: str) -> Result[Any]:
         """Leave the mode `plan`, and have a plan carried out: the last answer, perhaps changed by the user."""
@@ -211,13 +209,15 @@ class Session(Closing):
     async def close(self) -> None:
         """Free the sandbox, and the model and the journal if the session has opened them."""
         self._is_closed = True
-        await self._close_agent()
+        await self._use(None)
         if self._is_own_store:
             await self.store.close()
 
-    async def _close_agent(self) -> None:
-        chat, self._chat = self._chat, None
-        opened, self._opened = self._opened, None
+    async def _use(self, agent: SessionAgent | None) -> None:
+        """Close the agent of before. What looks at the session meanwhile, such as a status line, sees the new one."""
+        chat, opened = self._chat, self._opened
+        self._chat = None if agent is None else await self._converse(agent)
+        self._opened = agent
         if chat is not None:
             await chat.close()
         if opened is not None:
