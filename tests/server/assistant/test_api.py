@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from habilis.core.errors import ModelError
 from habilis.forge.contract import Candidate
@@ -202,7 +203,8 @@ def test_nonsense_is_refused_and_loses_nothing(serve: Serve) -> None:
         assert user.post('/api/conversations', headers={'Origin': 'http://evil.example'}).status_code == 403
 
 
-def test_a_killed_server_goes_on_when_it_is_started_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize('how', [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_was_ended_goes_on_when_it_is_started_again(tmp_path: Path, how: signal.Signals) -> None:
     environment = {**os.environ, 'PYTHONPATH': os.getcwd()}
 
     def start() -> tuple[subprocess.Popen[str], str]:
@@ -216,7 +218,7 @@ def test_a_killed_server_goes_on_when_it_is_started_again(tmp_path: Path) -> Non
     with httpx2.Client(base_url=address) as user:
         run = begin(user, 'Go')['run']
         seen = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
-    first.send_signal(signal.SIGKILL)
+    first.send_signal(how)
     first.wait()
     (tmp_path / 'go').touch()
     second, address = start()

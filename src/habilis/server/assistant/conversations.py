@@ -169,7 +169,7 @@ class OpenConversation:
         self.session = await self._opened.enter_async_context(session)
 
     async def close(self) -> None:
-        """Stop the turn as a kill would: the next server goes on with it."""
+        """Cancel the turn under way, and free the session."""
         if self._turn is not None:
             self._turn.cancel()
             await asyncio.gather(self._turn, return_exceptions=True)
@@ -257,13 +257,14 @@ class Conversations:
         return await self.get(user, info.session)
 
     async def resume_interrupted(self) -> None:
-        """Go on with the turns that were under way when the server was killed."""
+        """Go on with the turns that were under way when the server was stopped or killed."""
         for listed in await list_runs(self.store, state='interrupted'):
             info = listed.info
             try:
-                agents = await read_trajectories(await read_run(self.store, info.run))
+                view = await read_run(self.store, info.run)
+                agents = await read_trajectories(view)
                 inputs = agents[0].inputs if agents else None
-                if inputs is not None and SERVED in inputs.meta:
+                if inputs is not None and SERVED in inputs.meta and not view.imported:
                     await (await self.get(info.user, info.session)).finish()
             except HabilisError as error:
                 logger.warning('%s cannot be resumed: %s', info.run, error)
@@ -279,7 +280,8 @@ class Conversations:
                     await one.close()
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all. Turns under way are interrupted: the next server goes on with them."""
+        self.store.freeze()
         await asyncio.gather(*(one.close() for one in self._open.values()))
         self._open.clear()
 

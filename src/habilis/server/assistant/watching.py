@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Generator, Mapping, Sequence
 
 from habilis.core.codec import Json
+from habilis.core.errors import StoreUnavailable
 from habilis.journal import Record, RunInfo, Store
 from habilis.journal.stores.wrapper import StoreWrapper
 
@@ -82,6 +83,11 @@ class WatchedStore(StoreWrapper):
     def __init__(self, store: Store, watchers: Watchers) -> None:
         super().__init__(store)
         self._watchers = watchers
+        self._is_frozen = False
+
+    def freeze(self) -> None:
+        """Store nothing any more: what is under way is interrupted, as by a kill, and the next server resumes it."""
+        self._is_frozen = True
 
     async def create(
         self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
@@ -102,6 +108,9 @@ class WatchedStore(StoreWrapper):
         blobs: Mapping[str, bytes] | None = None,
     ) -> None:
         """See `Store`."""
+        if self._is_frozen:
+            msg = 'the server stops'
+            raise StoreUnavailable(msg)
         await super().append(run, records, epoch=epoch, info=info, blobs=blobs)
         self._watchers.wake('run', run)
         if info is not None:
