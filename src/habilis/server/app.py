@@ -34,7 +34,7 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
         backend=lambda: backend(settings.backend, **settings.backend_settings),  # type: ignore[arg-type]
     )
     others: Callers | None = None
-    document = openapi.document(OPERATIONS)
+    document = openapi.document(OPERATIONS, 'Habilis sandboxes')
     page = openapi.page(OPERATIONS)
     routes: list[BaseRoute] = [
         Route(operation.path, _endpoint(service, operation), methods=[operation.method]) for operation in OPERATIONS
@@ -76,7 +76,7 @@ async def _show(response: Response, _request: Request) -> Response:
     return response
 
 
-def _endpoint(service: Service, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(service: Service, operation: Operation[Service]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             return await operation.handler(service, request)

@@ -1,8 +1,9 @@
 """The OpenAPI document and its page, made from the table of operations."""
 
 import html
+import re
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -14,9 +15,9 @@ from habilis.server.operations import EVENTS, Operation
 _ERRORS = {
     '400': 'The request is not valid.',
     '401': 'A key is needed.',
-    '404': 'There is no such sandbox or file.',
+    '404': 'There is none, or it belongs to another caller.',
     '413': 'The body is too large.',
-    '429': 'Too many requests or sandboxes; see Retry-After.',
+    '429': 'Too many at once; see Retry-After.',
 }
 
 _STREAM = (
@@ -25,10 +26,12 @@ _STREAM = (
 )
 
 
-def document(operations: Sequence[Operation]) -> dict[str, object]:
-    """The OpenAPI document."""
+def document(
+    operations: Sequence[Operation[Any]], title: str, *, error: type[BaseModel] = ErrorModel
+) -> dict[str, object]:
+    """The OpenAPI document of a service that answers with this `error` if it refuses a request."""
     models = {model for operation in operations for model in (operation.request, operation.response)}
-    described = [model for model in {*models, ErrorModel} if _is_model(model)]
+    described = [model for model in {*models, error} if _is_model(model)]
     _, schemas = models_json_schema(
         [(model, 'serialization') for model in sorted(described, key=lambda model: model.__name__)],
         ref_template='#/components/schemas/{model}',
@@ -36,10 +39,10 @@ def document(operations: Sequence[Operation]) -> dict[str, object]:
     paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         path = operation.path.replace(':path}', '}')
-        paths.setdefault(path, {})[operation.method.lower()] = _describe(operation, path)
+        paths.setdefault(path, {})[operation.method.lower()] = _describe(operation, path, error)
     return {
         'openapi': '3.1.0',
-        'info': {'title': 'Habilis sandboxes', 'version': __version__},
+        'info': {'title': title, 'version': __version__},
         'paths': paths,
         'components': {
             'schemas': schemas.get('$defs', {}),
@@ -49,7 +52,7 @@ def document(operations: Sequence[Operation]) -> dict[str, object]:
     }
 
 
-def page(operations: Sequence[Operation]) -> str:
+def page(operations: Sequence[Operation[Any]]) -> str:
     """A page that lists the operations, without anything from other sites."""
     rows = ''.join(
         f'<tr><td><code>{operation.method}</code></td><td><code>{html.escape(operation.path)}</code></td>'
@@ -64,7 +67,7 @@ def page(operations: Sequence[Operation]) -> str:
     )
 
 
-def _describe(operation: Operation, path: str) -> dict[str, object]:
+def _describe(operation: Operation[Any], path: str, error: type[BaseModel]) -> dict[str, object]:
     content = _content(operation.response)
     if operation.request is ExecuteRequest:
         content[EVENTS] = {'schema': {'type': 'string', 'description': _STREAM}}
@@ -73,11 +76,10 @@ def _describe(operation: Operation, path: str) -> dict[str, object]:
         'operationId': operation.handler.__name__,
         'parameters': [
             {'name': name, 'in': 'path', 'required': True, 'schema': {'type': 'string'}}
-            for name in ('id', 'path')
-            if f'{{{name}}}' in path
+            for name in re.findall(r'{(\w+)}', path)
         ],
         'responses': {'200': {'description': 'Done.', 'content': content}}
-        | {status: {'description': text, 'content': _content(ErrorModel)} for status, text in _ERRORS.items()},
+        | {status: {'description': text, 'content': _content(error)} for status, text in _ERRORS.items()},
     }
     if operation.request is not None:
         described['requestBody'] = {'required': True, 'content': _content(operation.request)}

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field, fields
-from typing import BinaryIO, cast
+from typing import BinaryIO, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -71,16 +71,23 @@ class Service:
         return found if getattr(found, 'has_processes', False) else backend('process')
 
 
+S = TypeVar('S')
+
+
 @dataclass(frozen=True, kw_only=True)
-class Operation:
-    """One operation."""
+class Operation(Generic[S]):
+    """One operation of a service."""
 
     method: str
     path: str
-    summary: str
-    handler: Callable[[Service, Request], Awaitable[Response]]
+    handler: Callable[[S, Request], Awaitable[Response]]
     request: type[BaseModel] | type[bytes] | None = None
     response: type[BaseModel] | type[bytes] = field(default=Done)
+
+    @property
+    def summary(self) -> str:
+        """What it does."""
+        return (self.handler.__doc__ or '').partition('\n')[0]
 
 
 def clamp(wanted: LimitsModel, largest: Limits) -> Limits:
@@ -196,9 +203,7 @@ async def check_health(service: Service, request: Request) -> Response:
 
 ONE = '/v1/sandboxes/{id}'
 OPERATIONS = tuple(
-    Operation(
-        method=method, path=path, summary=handler.__doc__ or '', handler=handler, request=request, response=response
-    )
+    Operation(method=method, path=path, handler=handler, request=request, response=response)
     for method, path, handler, request, response in (
         ('POST', '/v1/sandboxes', create_sandbox, CreateRequest, SandboxInfo),
         ('GET', '/v1/sandboxes', list_sandboxes, None, SandboxList),

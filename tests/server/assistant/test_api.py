@@ -15,6 +15,7 @@ import pytest
 from habilis.core.errors import ModelError
 from habilis.forge.contract import Candidate
 from habilis.forge.library.library import Library
+from habilis.server.assistant.api import OPERATIONS
 from habilis.tools import tool
 from tests.server.assistant.conftest import Serve
 
@@ -294,3 +295,11 @@ def test_files_of_the_workspace_are_sent_as_files_and_no_others(serve: Serve, tm
             refused = user.get(f'/api/conversations/c1/files/{path}')
             assert refused.status_code in {400, 404}, path
             assert refused.text != 'secret', path
+
+
+def test_every_operation_is_in_the_openapi_document(serve: Serve) -> None:
+    with serve([]) as address, httpx2.Client(base_url=address) as user:
+        paths = user.get('/openapi.json').json()['paths']
+    described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert described == {(operation.method, operation.path.replace(':path}', '}')) for operation in OPERATIONS}
+    assert ('POST', '/api/conversations/{id}/turns') in described

@@ -3,10 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field
 from functools import partial
 
-from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -31,6 +29,7 @@ from habilis.journal.lookup import info_of
 from habilis.journal.questions import open_questions
 from habilis.journal.runs import ListedRun, align_runs, delete_run, fork, list_runs, read_run, state_of
 from habilis.models.contract import Usage
+from habilis.server import openapi
 from habilis.server.access import COOKIE, Access, BodyRefused
 from habilis.server.assistant import (
     ag_ui_protocol,
@@ -64,29 +63,13 @@ from habilis.server.assistant.models import (
 from habilis.server.assistant.page_files import SafeHeaders, page_paths, page_route
 from habilis.server.assistant.streams import stream_run, stream_user
 from habilis.server.models import Done, parse_request
-from habilis.server.operations import AS_FILE, BadRequest
+from habilis.server.operations import AS_FILE, BadRequest, Operation
 from habilis.server.settings import HttpSettings
 
-OPEN_PATHS = frozenset({'/api/health', '/api/login'})
+OPEN_PATHS = frozenset({'/api/health', '/api/login', '/openapi.json'})
 """What needs no token."""
 
 COOKIE_SECONDS = 30 * 24 * 3600
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApiOperation:
-    """One operation."""
-
-    method: str
-    path: str
-    handler: Callable[[Conversations, Request], Awaitable[Response]]
-    request: type[BaseModel] | None = None
-    response: type[BaseModel] | type[bytes] = field(default=Done)
-
-    @property
-    def summary(self) -> str:
-        """What it does."""
-        return (self.handler.__doc__ or '').partition('\n')[0]
 
 
 # Conversations --------------------------------------------------------------------------------------------------------
@@ -223,7 +206,7 @@ async def get_blob(conversations: Conversations, request: Request) -> Response:
 
 RUN = '/api/runs/{id}'
 OPERATIONS = tuple(
-    ApiOperation(method=method, path=path, handler=handler, request=request, response=response)
+    Operation(method=method, path=path, handler=handler, request=request, response=response)
     for method, path, handler, request, response in (
         ('GET', '/api/status', get_status, None, StatusModel),
         ('GET', '/api/events', stream_user, None, bytes),
@@ -257,6 +240,7 @@ OpenConversations = Callable[[], contextlib.AbstractAsyncContextManager[Conversa
 def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> ASGIApp:
     """The service of these conversations, which are opened and closed with it."""
     opened: list[Conversations] = []
+    document = openapi.document(OPERATIONS, 'Habilis', error=ProblemModel)
     routes: list[BaseRoute] = [
         Route(operation.path, _endpoint(opened, operation.handler), methods=[operation.method])
         for operation in OPERATIONS
@@ -272,6 +256,7 @@ def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> A
     routes += [
         Route('/api/health', partial(_show, JSONResponse({'status': 'ok', 'version': __version__}))),
         Route('/api/login', partial(_log_in, settings), methods=['POST']),
+        Route('/openapi.json', partial(_show, JSONResponse(document))),
         page_route(),
     ]
 
