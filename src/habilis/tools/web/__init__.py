@@ -1,0 +1,1 @@
+"""The web: search and fetch, through the host. Needs `habilis[web]`."""
