@@ -66,6 +66,10 @@ eval-library: $(READY) ## Let the embedded model answer families of requests, wi
 	@$(BIN)/habilis models install --yes
 	$(BIN)/python -m evals.library $(EVAL_ARGS)
 
+eval-memory: $(READY) ## Measure the search of the memory: made-up chats, and the sets of EVAL_DATA=FOLDER
+	$(BIN)/python -m evals.memory $(EVAL_ARGS)
+	$(if $(EVAL_DATA),$(BIN)/python -m evals.memory --data $(EVAL_DATA) $(EVAL_ARGS))
+
 house: $(READY) ## Print the figures of the code: rooms, circles, frames, Any, casts, long functions, repeated names
 	@$(BIN)/python -m tests.house.figures $(PACKAGE)
 

@@ -60,6 +60,15 @@ async def test_a_fact_replaces_another_one(memory: Memory) -> None:
     assert await remember('lives in porto.') == f'Remembered: Lives in Porto (id {new.id})'
 
 
+async def test_a_fact_that_may_replace_another_one_says_how(memory: Memory) -> None:
+    remember = tools(memory)['remember']
+    await remember('The boat in the harbour is blue')
+    [old] = await memory.facts()
+    assert f'the same call with replaces={old.id!r}' in str(await remember('The boat in the harbour is red'))
+    await remember('The boat in the harbour is red', replaces=old.id)
+    assert [one.text for one in await memory.facts()] == ['The boat in the harbour is red']
+
+
 async def test_recall_takes_a_date_and_a_limit(memory: Memory) -> None:
     for number in range(30):
         await memory.add_turn('old', 'user', f'apple {number}', time=float(number))

@@ -93,3 +93,22 @@ async def test_an_unfinished_turn_is_finished_first_and_a_model_that_fails_leave
         await chat.send('Three.')
         done = await chat.compact()
         assert (done.is_summary, done.after < done.before) == (False, True)
+
+
+async def test_what_was_said_before_a_conversation_was_shortened_is_recalled(session: Open, memory: Memory) -> None:
+    await memory.add_fact('Answer in German', 'instruction')
+    replies = ['Noted.', *(LONG for _ in range(12)), 'no summary', 'Yes.', 'It is 7731.']
+    told = f'{"rain " * 50}My locker code is 7731. {"sun " * 60}'.strip()  # a digest has no room for all of it
+    async with session(replies) as chat:
+        await chat.send(told)
+        for number in range(12):
+            await chat.send(f'Tell me more of boat {number}.')
+        assert chat.recalled is not None
+        assert chat.recalled.items == ()  # the model still sees the code and the instruction
+        await chat.compact()
+        await chat.send('Go on.')
+        await chat.send('What is my locker code?')
+        assert chat.recalled is not None
+        assert [item.entry.text for item in chat.recalled.items] == [told]
+        shown = ''.join(sent(chat, 15))
+        assert shown.count('Answer in German') == 1  # once, shortened or not

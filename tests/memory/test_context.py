@@ -30,9 +30,9 @@ async def test_standing_facts_come_first_then_what_fits_the_task(memory: Memory)
 async def test_nothing_is_given_twice(memory: Memory) -> None:
     await fill(memory)
     first = await memory.context_for('What is the budget of Apollo?')
-    again = await memory.context_for('And the budget of Apollo?', known=first.ids)
+    again = await memory.context_for('And the budget of Apollo?', visible=first.text)
     assert [item.entry.text for item in again.items] == ['The budget of the Apollo project is 40,000 euros']
-    third = await memory.context_for('Apollo?', known=first.ids | again.ids)
+    third = await memory.context_for('Apollo?', visible=f'{first.text}\n{again.text}')
     assert third.text == ''
     assert third.items == ()
 
@@ -58,3 +58,19 @@ async def test_a_task_about_something_else_gets_no_turns(memory: Memory) -> None
     await fill(memory)
     context = await memory.context_for('Compute the 100th prime number')
     assert [item.entry.text for item in context.items] == ['Prefers short answers', 'Answer in German']
+
+
+async def test_the_whole_budget_is_for_relevant_entries_where_there_is_no_standing_fact(memory: Memory) -> None:
+    for number in range(20):
+        await memory.add_turn('old', 'user', f'Apollo budget item {number}: {"euros " * 30}')
+    context = await memory.context_for('Which budget items has Apollo?', 800)
+    assert context.tokens > 700
+
+
+async def test_what_was_asked_before_comes_after_what_was_said(memory: Memory) -> None:
+    await memory.add_turn('old', 'user', 'What is the locker code of the gym?')
+    await memory.add_turn('other', 'user', 'By the way, the locker of the gym has a new code, as of Monday.')
+    context = await memory.context_for('What is the locker code of the gym?')
+    assert [item.entry.text[:6] for item in context.items] == ['By the']  # and nothing is a memory of itself
+    context = await memory.context_for('The locker code of the gym, please')
+    assert [item.entry.text[:6] for item in context.items] == ['By the', 'What i']

@@ -1,10 +1,12 @@
 """What is forgotten is gone: from search, from the lists, and from the bytes of the files."""
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import RememberError
+from habilis.core.errors import RememberError, StoreUnavailable
 from habilis.memory import Memory
 from tests.memory.conftest import Open
 from tests.memory.sample import HashEmbedder
@@ -97,3 +99,36 @@ async def test_what_to_forget_must_be_clear(memory: Memory) -> None:
     with pytest.raises(RememberError, match='no entry has the id'):
         await memory.forget(turn.id, 'ffff00001111')
     assert await memory.turns() == [turn]
+
+
+async def test_bytes_that_could_not_be_removed_are_removed_by_the_next_call(tmp_path: Path) -> None:
+    folder = tmp_path / 'data'
+    path = folder / 'memory.db'
+    async with Memory(path) as memory:
+        await fill(memory, 20)
+        await memory.add_turn('chat', 'user', f'the code is {SECRET}')
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute('BEGIN')
+            reader.execute('SELECT count(*) FROM entries').fetchone()
+            with pytest.raises(StoreUnavailable, match='may still have its bytes'):
+                await memory.forget(query=SECRET)
+        assert await memory.search(SECRET) == []
+        assert b'zanzibar' in bytes_of(folder)
+        assert await memory.forget(query=SECRET) == []
+        assert b'zanzibar' not in bytes_of(folder)
+
+
+async def test_bytes_that_could_not_be_removed_are_removed_at_the_end_of_a_later_process(tmp_path: Path) -> None:
+    folder = tmp_path / 'data'
+    path = folder / 'memory.db'
+    async with Memory(path) as memory:
+        await memory.add_turn('chat', 'user', f'the code is {SECRET}')
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
+            reader.execute('BEGIN')
+            reader.execute('SELECT count(*) FROM entries').fetchone()
+            with pytest.raises(StoreUnavailable):
+                await memory.forget(query=SECRET)
+            await memory.close()
+    async with Memory(path) as memory:
+        await memory.within('work').add_turn('chat', 'user', 'something else')
+    assert b'zanzibar' not in bytes_of(folder)

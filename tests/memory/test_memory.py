@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,27 @@ async def test_a_file_of_an_earlier_version_is_refused_with_what_to_do(tmp_path:
     async with Memory(path) as memory:
         with pytest.raises(StoreUnavailable, match=r'was written by an earlier Habilis .* export it with that one, or'):
             await memory.facts()
+
+
+@pytest.mark.parametrize('same', ['my boat is blue.', 'My  boat is blue', 'Ｍｙ boat is blue', 'My boat\u200b is blue'])
+async def test_a_fact_in_other_letters_is_the_same_fact(same: str, memory: Memory) -> None:
+    fact = await memory.add_fact('My boat is blue')
+    assert await memory.add_fact(same) == fact
+
+
+async def test_a_fact_that_is_added_again_as_a_preference_becomes_one(memory: Memory) -> None:
+    fact = await memory.within('work').add_fact('Answers are short')
+    again = await memory.add_fact('Answers are short', 'preference')
+    assert (again.id, again.kind, again.project) == (fact.id, 'preference', '')
+    assert (await memory.add_fact('Answers are short')).kind == 'preference'
+    assert [one.kind for one in await memory.facts()] == ['preference']
+
+
+async def test_another_number_replaces_a_fact_and_other_words_do_not(memory: Memory) -> None:
+    old = await memory.add_fact('The locker code is 7731')
+    await memory.add_fact('My brother is tall')
+    await memory.add_fact('My brother is kind')
+    new = await memory.add_fact('The locker code is 8842.')
+    assert [one.text for one in await memory.facts()] == ['My brother is tall', 'My brother is kind', new.text]
+    assert (await memory.get(old.id)) == replace(old, superseded_by=new.id)
+    assert [one.text for one in await memory.similar_facts('My brother is very tall')] == ['My brother is tall']

@@ -3,7 +3,10 @@
 import contextlib
 import random
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from habilis.memory import Memory, Turn
 from tests.memory.conftest import Open
@@ -129,3 +132,45 @@ async def test_a_memory_is_searched_while_another_process_writes(tmp_path: Path)
         with contextlib.closing(sqlite3.connect(tmp_path / 'memory.db', isolation_level=None)) as other:
             other.execute('BEGIN IMMEDIATE')
             assert [hit.entry for hit in await memory.search('plain')] == [turn]
+
+
+@pytest.mark.parametrize(
+    ('said', 'asked'),
+    [
+        ('Wir wohnen in der Hauptstraße', 'HAUPTSTRASSE'),
+        ('We fly to İstanbul', 'istanbul'),
+        ('The ﬁnal oﬃce', 'final office'),
+        ('Ёлка и ещё одна', 'елка'),
+        ("Mrs O'Brien called", 'OBrien'),
+        ('Our café is closed', 'cafe'),
+        ('ฉันอาศัยอยู่ในกรุงเทพมหานคร', 'กรุงเทพ'),
+        ('我家有一只猫咪', '猫'),
+        ('That was great 🎉', '🎉'),
+        ('We went to the zoo', 'When did we go to the zoo?'),
+        ('She bought two mice', 'buy a mouse'),
+    ],
+)
+async def test_words_are_found_however_they_are_written(said: str, asked: str, memory: Memory) -> None:
+    turn = await memory.add_turn('chat', 'user', said)
+    await memory.add_turn('chat', 'user', 'Something else entirely, with other words')
+    assert [hit.entry for hit in await memory.search(asked) if hit.words] == [turn]
+
+
+async def test_of_turns_with_the_same_words_that_of_a_conversation_about_them_comes_first(memory: Memory) -> None:
+    wanted = await memory.add_turn('trip', 'user', 'The ferry left at nine', time=1.0)
+    for words in ('Small talk', 'The harbour was full', 'More talk', 'We loved the harbour and the sea'):
+        await memory.add_turn('trip', 'user', words, time=2.0)
+    for number in range(5):
+        await memory.add_turn(f's{number}', 'user', 'The ferry left at nine', time=3.0)
+    found = [hit.entry for hit in await memory.search('ferry at the harbour') if 'ferry' in hit.entry.text]
+    assert found[0] == wanted
+
+
+async def test_the_month_in_a_question_counts(memory: Memory) -> None:
+    def at(month: int) -> float:
+        return datetime(2025, month, 10, 12, tzinfo=UTC).timestamp()
+
+    july = await memory.add_turn('a', 'user', 'We had dinner with Nora', time=at(7))
+    await memory.add_turn('b', 'user', 'We had dinner with Nora', time=at(9))
+    assert (await memory.search('Where was the dinner with Nora in July?'))[0].entry == july
+    assert (await memory.search('May we have dinner with Nora?'))[0].entry != july

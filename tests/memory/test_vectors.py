@@ -83,3 +83,13 @@ async def test_a_failing_embedder_leaves_search_by_words(tmp_path: Path, caplog:
     async with Memory(tmp_path / 'memory.db', embedder=Broken('hash')) as memory:
         assert [hit.entry for hit in await memory.search('hound')] == [turn]
     assert caplog.text.count('because the embedder failed: no such model') >= 2
+
+
+async def test_another_model_of_the_same_name_embeds_all_again(open_memory: Open) -> None:
+    first = open_memory(embedder=HashEmbedder('same'))
+    await fill(first)
+    await first.embed_missing()
+    second = open_memory(embedder=HashEmbedder('same', size=32))
+    await second.search('puppy')
+    assert await second.embed_missing() == 22
+    assert (await second.search('puppy'))[0].entry.text == 'our hound sleeps a lot'

@@ -80,6 +80,11 @@ class Chat(Closing, Generic[T]):
         """The messages of the turns so far. Those of another process are there from the first turn on."""
         return self._state.messages
 
+    async def current_messages(self) -> tuple[Message, ...]:
+        """The messages with those of turns that another process has taken."""
+        await self._refresh()
+        return self._state.messages
+
     # Turns ------------------------------------------------------------------------------------------------------------
 
     @overload

@@ -76,8 +76,11 @@ def _entry_tools(memory: Memory, session: Callable[[], str], side: Side) -> list
         """Keep a fact about the user or their work for later conversations. Returns a sentence that says so."""
         turns = await memory.turns(session(), limit=1)
         source = turns[-1].id if turns else None
+        similar = [] if replaces else await memory.similar_facts(text)
         fact = await memory.add_fact(text, kind, source=source, replaces=replaces or None, everywhere=everywhere)
-        return f'Remembered: {fact.text} (id {fact.id})'  # models repeat it to the user, who can do nothing with an id
+        kept = [one for one in similar if one.id != fact.id and (await memory.get(one.id)) == one]
+        advice = ''.join(f'\nIf it replaces {one.text!r}: the same call with replaces={one.id!r}' for one in kept)
+        return f'Remembered: {fact.text} (id {fact.id}){advice}'  # models repeat the first line to the user
 
     @tool(side=side, as_sync=True, read_only=True)
     async def recall(

@@ -52,9 +52,6 @@ class TurnNote:
     said: str = ''
     """The message, if the task has more than it, such as the text of files."""
 
-    given: Sequence[str] = ()
-    """Ids of what the memory has given to the conversation so far."""
-
     earlier: Sequence[str] = ()
     """Ids of the last turns of the conversations that this one is a copy of, the oldest first."""
 
@@ -71,7 +68,6 @@ class TurnNote:
         return cls(
             turn=str(note.get('turn') or ''),
             said=str(note.get('said') or ''),
-            given=_ids(note.get('given')),
             earlier=_ids(note.get('earlier')),
             mode=str(note.get('mode') or ''),
         )

@@ -14,7 +14,7 @@ from habilis.agent.contract import Result
 from habilis.agent.durable.runs import JournalChoice
 from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.undo import TakenBack, take_back
-from habilis.agent.events import AgentEvent, CompactedEvent, RunResumed, RunStarted
+from habilis.agent.events import AgentEvent, RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.options import ModelChoice, WorkOptions
 from habilis.agent.shortening import Shortened
@@ -252,9 +252,10 @@ class Session(Closing):
             except JournalError as error:
                 self._show(TurnAbandoned(run=self.unfinished.run, session=self.id, error=error))
                 self.unfinished = None
-        recalled = await self._recall.choose(text, budget=self.opened.policy.memory_tokens())
+        messages = await self._conversation.current_messages()
+        recalled = await self._recall.choose(text, messages, budget=self.opened.policy.memory_tokens())
         said = message if attached else ''
-        note = TurnNote(turn=turn.id, said=said, given=self._recall.given, earlier=self._earlier, mode=self._mode)
+        note = TurnNote(turn=turn.id, said=said, earlier=self._earlier, mode=self._mode)
         parts = [text, *files, *([Recollection(recalled.text)] if recalled.items else [])]
         chat, meta = self._conversation, {**self.meta, META_KEY: asdict(note)}
         return await self._watch(
@@ -331,8 +332,6 @@ class Session(Closing):
             if isinstance(event, RunStarted | RunResumed):
                 has_started = True
                 self._commands = [] if isinstance(event, RunStarted) else self._commands
-            elif isinstance(event, CompactedEvent):  # what the model was given before may be among what was shortened
-                self._recall.given.clear()
             self._show(event)
             if found := edits.after(event):
                 self._show(FilesEdited(run=turn.run, session=self.id, edits=found))
@@ -402,7 +401,7 @@ class Session(Closing):
         self._one.check(self.id)
         left = self.id
         last = [turn.id for turn in await self.memory.turns(left, limit=1)]
-        note = TurnNote(given=self._recall.given, earlier=[*self._earlier, *last])
+        note = TurnNote(earlier=[*self._earlier, *last])
         copy_of = left if self.is_recorded else self._copy_of or left
         await self._move(await self._conversation.fork(new_session()), note)
         self._copy_of = copy_of
@@ -411,7 +410,7 @@ class Session(Closing):
     async def _move(self, chat: Chat[Any], note: TurnNote) -> None:
         await self._conversation.close()
         self._chat, self.unfinished, self.is_recorded = chat, None, False
-        self._recall = Recall(self.memory, chat.session, given=note.given)
+        self._recall = Recall(self.memory, chat.session)
         self._earlier, self._copy_of = note.earlier, ''
 
     async def undo(self) -> TakenBack | None:
@@ -437,9 +436,7 @@ class Session(Closing):
             msg = 'the last turn is not finished: send a message to finish it, or take it back'
             raise AgentError(msg)
         with self._turn():
-            done = await self._conversation.compact(keep)
-        self._recall.given.clear()
-        return done
+            return await self._conversation.compact(keep)
 
     async def turns(self) -> list[Turn]:
         """All turns of the conversation; of a copy, also those from before it was made."""

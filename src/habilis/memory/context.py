@@ -1,11 +1,12 @@
 """What goes from the memory into a prompt: chosen by relevance within a budget, nothing twice."""
 
+import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from habilis.memory.contract import Entry, Fact, Hit, Turn
-from habilis.memory.entries import digest_of
+from habilis.memory.entries import digest_of, plain_words
 
 STANDING = ('instruction', 'preference')
 """Kinds of facts that matter whatever the task is about."""
@@ -26,6 +27,8 @@ MAX_CHARACTERS = 600
 """Of one entry; the rest is left out."""
 
 _CHARACTERS_PER_TOKEN = 4
+_SENTENCE = re.compile(r'[^.!?\n。！？؟]*[^\s.!?。！？؟][^.!?\n。！？؟]*[.!?。！？؟]?')
+_ASKING = '?？؟'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,32 +64,35 @@ class MemoryContext:
         return frozenset(item.entry.id for item in self.items)
 
 
-def choose(standing: Sequence[Fact], hits: Sequence[Hit], budget: int, known: Collection[str]) -> MemoryContext:
-    """Take standing facts for up to half of the budget, then relevant entries, best first."""
+def choose(standing: Sequence[Fact], hits: Sequence[Hit], budget: int, visible: str) -> MemoryContext:
+    """Take standing facts for up to half of the budget, then relevant entries, best first.
+
+    Nothing is taken whose words are in `visible`, what the model sees already.
+    """
     chosen: list[Recalled] = []
-    seen = _Seen(known)
-    left = budget
-    for room, items in ((budget // 2, _standing(standing)), (budget, _relevant(hits))):
-        left = min(left, room) if not chosen else budget - sum(item.tokens for item in chosen)
+    seen = _Seen(visible)
+    tokens = 0
+    for most, items in ((budget // 2, _standing(standing)), (budget, _relevant(hits))):
         for item in items:
-            if item.tokens <= left and seen.is_new(item.entry):
+            if tokens + item.tokens <= most and seen.is_new(item.entry):
                 chosen.append(item)
-                left -= item.tokens
-    return MemoryContext(items=tuple(chosen), tokens=sum(item.tokens for item in chosen))
+                tokens += item.tokens
+    return MemoryContext(items=tuple(chosen), tokens=tokens)
 
 
 class _Seen:
-    """Notices what the model has seen: the entry, the same text, or the turn that a fact was drawn from."""
+    """Notices what the model has seen: the same words, or the turn that a fact was drawn from."""
 
-    def __init__(self, known: Collection[str]) -> None:
-        self._ids = set(known)
+    def __init__(self, visible: str) -> None:
+        self._visible = plain_words(visible)
+        self._ids: set[str] = set()
         self._texts: set[str] = set()
 
     def is_new(self, entry: Entry) -> bool:
         """Whether it is new; from now on it is not."""
         ids = {entry.id, entry.source} if isinstance(entry, Fact) and entry.source else {entry.id}
         digest = digest_of(entry.text)
-        if ids & self._ids or digest in self._texts:
+        if ids & self._ids or digest in self._texts or plain_words(_shown(entry)) in self._visible:
             return False
         self._ids |= ids
         self._texts.add(digest)
@@ -99,9 +105,15 @@ def _standing(facts: Iterable[Fact]) -> Iterator[Recalled]:
 
 
 def _relevant(hits: Iterable[Hit]) -> Iterator[Recalled]:
-    for hit in hits:
-        if is_relevant(hit):
-            yield _recalled(hit.entry, describe(hit), hit)
+    """Relevant ones, best first. Questions are last: who has asked something before has not said it."""
+    relevant = [hit for hit in hits if is_relevant(hit)]
+    for hit in sorted(relevant, key=lambda hit: _only_asks(hit.entry)):
+        yield _recalled(hit.entry, describe(hit), hit)
+
+
+def _only_asks(entry: Entry) -> bool:
+    sentences = _SENTENCE.findall(entry.text)
+    return isinstance(entry, Turn) and bool(sentences) and all(sentence[-1] in _ASKING for sentence in sentences)
 
 
 def is_relevant(hit: Hit) -> bool:
@@ -123,7 +135,11 @@ def describe(hit: Hit) -> str:
 def _recalled(entry: Entry, why: str, hit: Hit | None = None) -> Recalled:
     day = time.strftime('%Y-%m-%d', time.localtime(entry.time))
     label = f'{entry.role}, {day}, session {entry.session}' if isinstance(entry, Turn) else f'{entry.kind}, {day}'
-    words = ' '.join(entry.text.split())
-    shown = words if len(words) <= MAX_CHARACTERS else f'{words[:MAX_CHARACTERS]}…'
-    text = f'- [{label}] {shown}'
+    shown = _shown(entry)
+    text = f'- [{label}] {shown}{"" if len(shown) < MAX_CHARACTERS else "…"}'
     return Recalled(entry=entry, text=text, tokens=len(text) // _CHARACTERS_PER_TOKEN + 1, why=why, hit=hit)
+
+
+def _shown(entry: Entry) -> str:
+    """Its words, up to the length that is given to a model."""
+    return ' '.join(entry.text.split())[:MAX_CHARACTERS]

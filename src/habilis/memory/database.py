@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar('T')
-VERSION = 2
+VERSION = 3
 """Of the tables. Databases with another version are refused."""
 
 TABLES = """
@@ -13,7 +13,8 @@ CREATE TABLE {s}owners (
     name TEXT NOT NULL UNIQUE,
     entries BIGINT NOT NULL DEFAULT 0,
     terms BIGINT NOT NULL DEFAULT 0,
-    removals BIGINT NOT NULL DEFAULT 0
+    removals BIGINT NOT NULL DEFAULT 0,
+    purged BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE {s}entries (
     number {serial},
@@ -45,7 +46,8 @@ CREATE TABLE {s}tasks (owner TEXT, number BIGINT, data TEXT NOT NULL, PRIMARY KE
 
 `place` is the position of a turn, `label` its role or the kind of a fact. `terms` has the stems of the text in order,
 `digest` that of a normalized fact. `counts` has in how many entries of a user a term is. `owners.removals` counts the
-deletions, and `vectors.version` the additions, so that a process sees what others have changed.
+deletions, and `vectors.version` the additions, so that a process sees what others have changed. `owners.purged` is the
+number of deletions whose bytes are out of the files too.
 """
 
 

@@ -1,6 +1,7 @@
 """Turns and facts as rows of the database, and the words that they are found by."""
 
 import hashlib
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from habilis.core.errors import RememberError
-from habilis.core.stems import STOP_WORDS, Stemmer
+from habilis.core.stems import STOP_WORDS, Stemmer, folded
 from habilis.memory.contract import Entry, Fact, FactKind, Turn
 from habilis.memory.database import Cursor, Row
 
@@ -34,8 +35,10 @@ _MORE_STOP_WORDS = (
     'so some such t than that their theirs them then there these they those through too under until up us ve very was '
     'wasn we were weren where while who whom whose why would wouldn yes yet yours'
 )
-_PLAIN_ROLES = frozenset({'user', 'assistant', 'system', 'tool'})
+PLAIN_ROLES = frozenset({'user', 'assistant', 'system', 'tool'})
 """Other roles are names of people, which a query may mention."""
+
+_ENDS_WITH_NUMBER = re.compile(r'(.*\S (?:is|are|=)|.*\S:) [^\W\d_]{0,3}[\d][\w.,:/+-]*')
 
 _stemmer = Stemmer(STOP_WORDS | frozenset(_MORE_STOP_WORDS.split()))
 
@@ -59,12 +62,12 @@ class Owner:
 
 def terms_of(text: str) -> list[str]:
     """The terms of a text, in order."""
-    return _stemmer.terms(text)[:MAX_TERMS]
+    return _stemmer.terms(text, MAX_TERMS)
 
 
 def entry_terms(entry: Entry) -> list[str]:
     """The terms that an entry is found by."""
-    if isinstance(entry, Turn) and entry.role not in _PLAIN_ROLES:
+    if isinstance(entry, Turn) and entry.role not in PLAIN_ROLES:
         return terms_of(f'{entry.role} {entry.text}')
     return terms_of(entry.text)
 
@@ -91,18 +94,28 @@ def new_id() -> str:
     return secrets.token_hex(6)
 
 
+def plain_words(text: str) -> str:
+    """A text without what cannot be seen: forms of letters, case, zero-width characters and kinds of spaces."""
+    return ' '.join(folded(text).split())
+
+
 def digest_of(text: str) -> str:
-    """The same for texts that differ only in case, spaces and punctuation at their end."""
-    normalized = ' '.join(text.casefold().split()).rstrip('.!?;,: ')
+    """The same for texts that differ only in what `plain_words` leaves out, and in punctuation at their end."""
+    normalized = plain_words(text).rstrip('.!?;,: ')
     return hashlib.sha256(normalized.encode('utf-8', 'surrogatepass')).hexdigest()[:32]
+
+
+def value_said(text: str) -> str | None:
+    """What a text says has a number, if it ends with that: "the code is 7731" has "the code is". None otherwise."""
+    found = _ENDS_WITH_NUMBER.fullmatch(plain_words(text).rstrip('.!;, '))
+    return found[1] if found else None
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
 
 
-def insert(cursor: Cursor, owner: str, entry: Entry) -> None:
-    """Add an entry, in a transaction that has called `lock_owner`."""
-    terms = entry_terms(entry)
+def insert(cursor: Cursor, owner: str, entry: Entry, terms: Sequence[str]) -> None:
+    """Add an entry with its `entry_terms`, made before the transaction, which has called `lock_owner`."""
     joined = ' '.join(terms)
     if isinstance(entry, Turn):
         values = ('turn', entry.id, entry.session, entry.project, entry.position, entry.role)
@@ -143,7 +156,22 @@ def delete(cursor: Cursor, owner: str, numbers: Sequence[int]) -> None:
         cursor.run(f'DELETE FROM {{s}}entries WHERE {OWNED} AND {listed}', owner, *part)
         _add_to_totals(cursor, owner, entries=-len(rows), terms=-sum(len(joined.split()) for _, joined in rows))
     cursor.run('DELETE FROM {s}counts WHERE owner = ? AND entries <= 0', owner)
+    count_removal(cursor, owner)
+
+
+def count_removal(cursor: Cursor, owner: str) -> None:
+    """Note that something was deleted, in the same transaction: until a purge, its bytes are in the files."""
     cursor.run('UPDATE {s}owners SET removals = removals + 1 WHERE owner = ?', int(owner.removeprefix('u_')))
+
+
+def unpurged(cursor: Cursor) -> list[Row]:
+    """The users whose deletions are in the files, each with the number of deletions."""
+    return cursor.all('SELECT owner, removals FROM {s}owners WHERE removals > purged')
+
+
+def note_purged(cursor: Cursor, removals: Sequence[Row]) -> None:
+    """The deletions that `unpurged` has listed are out of the files."""
+    cursor.many('UPDATE {s}owners SET purged = ? WHERE owner = ?', [(count, owner) for owner, count in removals])
 
 
 def _add_to_totals(cursor: Cursor, owner: str, *, entries: int, terms: int) -> None:

@@ -11,7 +11,7 @@ from habilis.core.dataclass_codec import DataclassCodec
 from habilis.core.errors import DocumentError
 from habilis.memory.contract import Entry, Fact, Task, Turn
 from habilis.memory.database import Cursor
-from habilis.memory.entries import COLUMNS, find_owner, insert, lock_owner, read_entry
+from habilis.memory.entries import COLUMNS, entry_terms, find_owner, insert, lock_owner, read_entry
 from habilis.memory.tasks import fields_of, read_tasks, restore_task
 
 T = TypeVar('T')
@@ -56,7 +56,7 @@ def import_lines(cursor: Cursor, user: str, lines: Iterable[str]) -> int:
         except ValueError as error:
             raise _invalid(number, error) from None
         known[value.id] = value
-        insert(cursor, owner, value)
+        insert(cursor, owner, value, entry_terms(value))
         added += 1
     _check_links(read, known, read_tasks(cursor, user).keys())
     return added

@@ -43,7 +43,8 @@ def forget(cursor: Cursor, user: str, selection: Selection) -> list[Entry]:
     owner = lock_owner(cursor, user)
     numbers = sorted(_numbers(cursor, owner, selection))
     entries = read_entries(cursor, owner, numbers)
-    delete(cursor, owner, numbers)
+    if numbers:
+        delete(cursor, owner, numbers)
     return [entries[number] for number in numbers]
 
 

@@ -1,16 +1,19 @@
 """`Memory`: conversations, facts and tasks of one user, in a file or a database."""
 
+import asyncio
+import contextlib
 import copy
 import math
+import threading
 import time as clock
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TypeVar, get_args
 
 from habilis.core.closing import Closing
-from habilis.core.errors import RememberError
+from habilis.core.errors import RememberError, StoreUnavailable
 from habilis.memory import exchange, forgetting, tasks
 from habilis.memory.context import STANDING, MemoryContext, choose
 from habilis.memory.contract import (
@@ -27,7 +30,21 @@ from habilis.memory.contract import (
     Turn,
 )
 from habilis.memory.database import Cursor, Database, Row
-from habilis.memory.entries import COLUMNS, digest_of, find_id, find_owner, insert, lock_owner, new_id, read_entry
+from habilis.memory.entries import (
+    COLUMNS,
+    digest_of,
+    entry_terms,
+    find_id,
+    find_owner,
+    insert,
+    lock_owner,
+    new_id,
+    note_purged,
+    read_entry,
+    terms_of,
+    unpurged,
+)
+from habilis.memory.facts import add_fact
 from habilis.memory.forgetting import Selection
 from habilis.memory.search import Filter, roll_up, search, with_neighbours
 from habilis.memory.urls import open_database
@@ -62,6 +79,9 @@ class Memory(Closing):
         """Whether search, lists and contexts also have what belongs to other projects."""
 
         self._database: Database = open_database(where)
+        self._written = threading.Event()
+        """Whether it was written to, through this object or one of `within`."""
+
         self._vectors = None if embedder is None else Vectors(self._database, user, embedder)
 
     def __repr__(self) -> str:
@@ -86,6 +106,7 @@ class Memory(Closing):
         return None if self.sees_all else self.project
 
     async def _run(self, work: Callable[[Cursor], T]) -> T:
+        self._written.set()
         return await self._database.run(work)
 
     async def _read(self, work: Callable[[Cursor], T]) -> T:
@@ -95,6 +116,9 @@ class Memory(Closing):
         """Free the connection."""
         if self._vectors is not None:
             await self._vectors.stop()
+        if self._written.is_set():
+            with contextlib.suppress(StoreUnavailable):
+                await self._purge()
         await self._database.close()
 
     # Turns ------------------------------------------------------------------------------------------------------------
@@ -107,20 +131,20 @@ class Memory(Closing):
         if not math.isfinite(at):
             msg = f'{time} is not a time in seconds since 1970'
             raise RememberError(msg)
+        turn = Turn(id=new_id(), session=session, role=role, text=text, time=at, position=0, project=self.project)
+        terms = await asyncio.to_thread(entry_terms, turn)
 
         def work(cursor: Cursor) -> Turn:
             owner = lock_owner(cursor, self.user)
             sql = "SELECT max(place) FROM {s}entries WHERE owner = ? AND type = 'turn' AND session = ?"
             last = (cursor.one(sql, owner, session) or (None,))[0] or 0
-            place = last + 1
-            project = self.project
-            turn = Turn(id=new_id(), session=session, role=role, text=text, time=at, position=place, project=project)
-            insert(cursor, owner, turn)
-            return turn
+            placed = replace(turn, position=last + 1)
+            insert(cursor, owner, placed, terms)
+            return placed
 
-        turn = await self._run(work)
+        added = await self._run(work)
         self._embed_later()
-        return turn
+        return added
 
     async def turns(self, session: str | None = None, *, limit: int | None = None) -> list[Turn]:
         """The last turns of a session, or of all sessions, in the order in which they were added."""
@@ -161,7 +185,11 @@ class Memory(Closing):
         replaces: str | None = None,
         everywhere: bool = False,
     ) -> Fact:
-        """Keep a fact, or return the one that says the same already.
+        """Keep a fact, or return the one that says the same already; if that was of a kind that matters less, it is
+        of the new kind then.
+
+        A fact that says the same with another number ("the code is 7731") is replaced. Others stay: only who says it
+        knows whether both are true; see `similar_facts`.
 
         Args:
             text: a short statement.
@@ -179,9 +207,16 @@ class Memory(Closing):
             raise RememberError(msg)
         project = '' if everywhere or kind == 'preference' else self.project
         fact = Fact(id=new_id(), text=text, kind=kind, source=source, time=clock.time(), project=project)
-        kept = await self._run(lambda cursor: _add_fact(cursor, self.user, fact, replaces))
+        kept = await self._run(lambda cursor: add_fact(cursor, self.user, fact, replaces))
         self._embed_later()
         return kept
+
+    async def similar_facts(self, text: str, *, limit: int = 3) -> list[Fact]:
+        """Facts with most of the words of a text, which it may replace."""
+        digest, most = digest_of(text), len(set(terms_of(text))) / 2
+        hits = await self._search(text, limit + 1, Filter(type='fact'))
+        found = [hit.entry for hit in hits if isinstance(hit.entry, Fact) and len(hit.matched) > most]
+        return [fact for fact in found if digest_of(fact.text) != digest][:limit]
 
     async def facts(self, *, history: bool = False) -> list[Fact]:
         """The facts, oldest first. `history`: also those that were replaced."""
@@ -244,19 +279,20 @@ class Memory(Closing):
         return roll_up(await self._search(query, 50, Filter(type='turn')), limit)
 
     async def context_for(
-        self, task: str, budget: int = 800, *, session: str | None = None, known: Collection[str] = ()
+        self, task: str, budget: int = 800, *, session: str | None = None, seen_from: int = 1, visible: str = ''
     ) -> MemoryContext:
         """What the model should know for a task: preferences and instructions, then relevant facts and turns.
 
         Args:
             task: the task or message.
             budget: tokens, estimated.
-            session: the conversation under way, whose turns the model sees anyway.
-            known: ids of entries that the model has been given before.
+            session: the conversation under way.
+            seen_from: position of its first turn that the model sees anyway; earlier ones were shortened.
+            visible: all text that the model sees. What is in it is not given again.
         """
         standing = [fact for fact in await self.facts() if fact.kind in STANDING]
-        hits = await self._search(task, 30, Filter(not_session=session))
-        return choose(standing, hits, budget, known)
+        hits = await self._search(task, 30, Filter(not_session=session, before=seen_from))
+        return choose(standing, hits, budget, f'{visible}\n{task}')
 
     # Embedding --------------------------------------------------------------------------------------------------------
 
@@ -299,13 +335,21 @@ class Memory(Closing):
         """Delete turns and facts from all indexes and from the file, and return what was deleted.
 
         Takes ids, a session, a time before which everything is forgotten, or words that an entry must all have. Facts
-        that were drawn from a turn go with it, and so do the older versions of a fact. Raises `RememberError`.
+        that were drawn from a turn go with it, and so do the older versions of a fact. Raises `RememberError`, and
+        `StoreUnavailable` if the bytes cannot be removed from the file now; the next call does that, and `close` tries.
+
+        What a journal has recorded of a conversation stays there: `habilis memory forget --runs` deletes that too.
         """
         chosen = Selection(ids=ids, session=session, before=before, query=query)
         forgotten = await self._run(lambda cursor: forgetting.forget(cursor, self.user, chosen))
-        if forgotten:
-            await self._database.purge()
+        await self._purge()
         return forgotten
+
+    async def _purge(self) -> None:
+        """Remove what was deleted from the files, also what an earlier call could not."""
+        if removals := await self._read(unpurged):
+            await self._database.purge()
+            await self._run(lambda cursor: note_purged(cursor, removals))
 
     async def export(self) -> list[str]:
         """Everything of the user, as lines of JSON."""
@@ -353,7 +397,7 @@ class Memory(Closing):
     async def remove_task(self, number: int) -> Task:
         """Delete a task. Raises `RememberError`."""
         removed = await self._run(lambda cursor: tasks.remove_task(cursor, self.user, number))
-        await self._database.purge()
+        await self._purge()
         return removed
 
     async def tasks(self, *, all: bool = False) -> list[Task]:
@@ -378,29 +422,3 @@ def _session(cursor: Cursor, row: Row) -> SessionInfo:
     entry = read_entry(found)
     title = ' '.join(entry.text.split())[:_TITLE]
     return SessionInfo(session=session, turns=turns, first=first, last=last, title=title, project=entry.project)
-
-
-def _add_fact(cursor: Cursor, user: str, fact: Fact, replaces: str | None) -> Fact:
-    owner = lock_owner(cursor, user)
-    if fact.source is not None:
-        fact = replace(fact, source=find_id(cursor, owner, fact.source, type_='turn')[1].id)
-    old: Fact | None = None
-    if replaces is not None:
-        found = find_id(cursor, owner, replaces, type_='fact')[1]
-        assert isinstance(found, Fact)
-        old = found
-        if old.superseded_by is not None:
-            msg = f'the fact {old.id} was replaced by {old.superseded_by} already; replace that one'
-            raise RememberError(msg)
-    sql = f"""SELECT {COLUMNS} FROM {{s}}entries
-        WHERE owner = ? AND digest = ? AND type = 'fact' AND successor IS NULL AND project IN ('', ?)"""
-    same = cursor.one(sql, owner, digest_of(fact.text), fact.project)
-    if same is not None:
-        known = read_entry(same)
-        assert isinstance(known, Fact)
-        fact = known
-    else:
-        insert(cursor, owner, fact)
-    if old is not None and old.id != fact.id:
-        cursor.run('UPDATE {s}entries SET successor = ? WHERE owner = ? AND id = ?', fact.id, owner, old.id)
-    return fact

@@ -1,8 +1,11 @@
 """Search by words (BM25) over turns and facts with their neighbours; similarity by meaning is added with a weight."""
 
+import calendar
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -28,8 +31,18 @@ _MAX_JOINED = 8
 NEARBY = 0.3
 """Weight of the turn before or after: an answer rarely repeats the words of its question."""
 
+CONVERSATION = 0.15
+"""Weight of all turns of a session: where a subject was spoken about, it is spoken about in other words too."""
+
+MONTH = 0.1
+"""Added to entries of a month that the query names."""
+
 MEANING = 0.35
 """Weight of the embedder against the words."""
+
+_MONTHS = tuple(calendar.month_name[1:])
+_NAMED_MONTH = re.compile(rf'(?<=\w )(?:{"|".join(_MONTHS)})\b')
+"""With a capital, and not at the start of a sentence: `may` and `march` are other words."""
 
 _MIN_MEANING = 0.2
 """Similarity of an entry that is found by its meaning alone. Below it, small models see similarity everywhere."""
@@ -51,6 +64,9 @@ class Filter:
     """Turns of this session only."""
 
     not_session: str | None = None
+    """Turns of other sessions, and those of this one that are before `before`."""
+
+    before: int = 1
     project: str | None = None
     """Entries of this project, and those of all projects."""
 
@@ -68,7 +84,7 @@ class Filter:
             'at < ?': self.until,
             'label = ?': self.role,
             'session = ?': self.session,
-            "(session <> ? OR type = 'fact')": self.not_session,
+            f"(session <> ? OR type = 'fact' OR place < {int(self.before)})": self.not_session,
             "project IN ('', ?)": self.project,
             'type = ?': self.type or turns_only,
         }
@@ -105,6 +121,8 @@ class _Candidate:
     time: float
     words: float = 0.0
     nearby: float = 0.0
+    conversation: float = 0.0
+    month: float = 0.0
     meaning: float | None = None
     matched: tuple[str, ...] = ()
 
@@ -114,7 +132,7 @@ class _Candidate:
 
     @property
     def score(self) -> float:
-        by_words = self.words + NEARBY * self.nearby
+        by_words = self.words + NEARBY * self.nearby + CONVERSATION * self.conversation + self.month
         return by_words if self.meaning is None else (1 - MEANING) * by_words + MEANING * max(self.meaning, 0.0)
 
 
@@ -131,6 +149,10 @@ def search(
         numbers = list(dict.fromkeys([*numbers, *similar.best]))
     found = _score(cursor, owner, numbers, weights, where)
     _compare_neighbours(cursor, owner.key, found, where)
+    _compare_conversations(found.values(), weights)
+    months = {_MONTHS.index(name) + 1 for name in _NAMED_MONTH.findall(query)}
+    for candidate in found.values() if months else ():
+        candidate.month = MONTH if time.localtime(candidate.time).tm_mon in months else 0.0
     if similar is not None:
         for number, candidate in found.items():
             candidate.meaning = similar.score(number)
@@ -214,6 +236,17 @@ def _compare_neighbours(cursor: Cursor, owner: str, found: dict[int, _Candidate]
     for (session, place), one in places.items():
         nearby = [places.get((session, place + step)) for step in (-1, 1)]
         one.nearby = max((other.words for other in nearby if other), default=0.0)
+
+
+def _compare_conversations(found: Collection[_Candidate], weights: Mapping[str, float]) -> None:
+    """How well the turns of a session match together; each of its candidates gets that."""
+    turns = defaultdict[str | int, Counter[str]](Counter)
+    for one in found:
+        turns[one.session or one.number].update(one.matched)  # a fact is alone
+    total = sum(weights.values()) * (_K1 + 1) or 1.0
+    for one in found:
+        counts = turns[one.session or one.number].items()
+        one.conversation = sum(weights[term] * n * (_K1 + 1) / (n + _K1) for term, n in counts) / total
 
 
 def _turns_at(cursor: Cursor, owner: str, places: Iterable[tuple[str, int]], where: Filter | None = None) -> list[Row]:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from habilis.core.errors import RememberError
 from habilis.memory.contract import Task, TaskState
 from habilis.memory.database import Cursor
-from habilis.memory.entries import find_owner, lock_owner
+from habilis.memory.entries import count_removal, find_owner, lock_owner
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
 MAX_TITLE = 500
@@ -70,6 +70,7 @@ def remove_task(cursor: Cursor, user: str, number: int) -> Task:
         if number in other.after:
             _put(cursor, owner, replace(other, after=tuple(one for one in other.after if one != number)))
     cursor.run('DELETE FROM {s}tasks WHERE owner = ? AND number = ?', owner, number)
+    count_removal(cursor, owner)
     return removed
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from habilis.memory.contract import Embedder
+from habilis.memory.contract import Embedder, Entry, Turn
 from habilis.memory.database import Cursor, Database
-from habilis.memory.entries import find_owner, read_entries
+from habilis.memory.entries import PLAIN_ROLES, find_owner, read_entries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger('habilis.memory')
 
 _BATCH = 32
+_ROWS = 8 * _BATCH
+"""Entries that are read at once and sorted by length: the texts of a batch are padded to the longest."""
+
 _BEST = 50
 """Entries that may be found by their meaning alone."""
 
@@ -29,6 +32,9 @@ _QUERY_SECONDS = 5.0
 
 _PAUSE_SECONDS = 60.0
 """How long searches use words only after the embedder has failed."""
+
+_BYTES = 2
+"""Of one number of a stored vector."""
 
 _MAX_CHARACTERS = 2000
 """Maximum number of characters of a text that is embedded; small models read no more."""
@@ -61,6 +67,9 @@ class Vectors:
         self._embedder = embedder
         self._matrix: NDArray[np.float32] | None = None
         self._rows: dict[int, int] = {}
+        self._size = 0
+        """Length of the vectors; 0 if it is not known yet."""
+
         self._removals = 0
         self._version = 0
         """Version of the newest vector that was read."""
@@ -78,9 +87,13 @@ class Vectors:
         try:
             async with asyncio.timeout(_QUERY_SECONDS):
                 (vector,) = await self._embedder.embed([query[:_MAX_CHARACTERS]])
+            if len(vector) != self._size:
+                self._notice_size(len(vector))
+                self.start()
+                return None
             wanted = _normalized(np.asarray([vector], dtype=np.float32))[0]
             values = await asyncio.to_thread(self._matrix[: len(self._rows)].__matmul__, wanted)
-        except Exception as error:  # also a vector of another length
+        except Exception as error:
             self._pause('search uses words only', error)
             return None
         numbers = list(self._rows)
@@ -115,10 +128,19 @@ class Vectors:
         """Embed entries that have no vector of this embedder, the newest first. Returns how many."""
         made = 0
         while (limit is None or made < limit) and (texts := await self._database.read(self._missing)):
-            vectors = await self._embedder.embed([text[:_MAX_CHARACTERS] for _, text in texts])
-            await self._store([number for number, _ in texts], vectors)
+            texts.sort(key=lambda one: len(one[1]))
+            for start in range(0, len(texts), _BATCH):
+                batch = texts[start : start + _BATCH]
+                vectors = await self._embedder.embed([text for _, text in batch])
+                self._notice_size(len(vectors[0]))
+                await self._store([number for number, _ in batch], vectors)
             made += len(texts)
         return made
+
+    def _notice_size(self, size: int) -> None:
+        """Drop vectors of another length: a server may have another model of the same name now."""
+        if size != self._size:
+            self._size, self._matrix, self._rows, self._version = size, None, {}, 0
 
     async def _store(self, numbers: Sequence[int], vectors: Sequence[Sequence[float]]) -> None:
         import numpy as np
@@ -138,10 +160,12 @@ class Vectors:
     def _missing(self, cursor: Cursor) -> list[tuple[int, str]]:
         owner = find_owner(cursor, self._user).key
         sql = """SELECT number FROM {s}entries WHERE owner = ? AND NOT EXISTS
-            (SELECT 1 FROM {s}vectors WHERE vectors.number = entries.number AND embedder = ?)
+            (SELECT 1 FROM {s}vectors
+            WHERE vectors.number = entries.number AND embedder = ? AND (? = 0 OR length(data) = ?))
             ORDER BY number DESC LIMIT ?"""
-        numbers = [number for (number,) in cursor.all(sql, owner, self._embedder.name, _BATCH)]
-        return [(number, entry.text) for number, entry in read_entries(cursor, owner, numbers).items()]
+        size = _BYTES * self._size
+        numbers = [number for (number,) in cursor.all(sql, owner, self._embedder.name, size, size, _ROWS)]
+        return [(number, _embedded(entry)) for number, entry in read_entries(cursor, owner, numbers).items()]
 
     async def stop(self) -> None:
         """End the work in the background."""
@@ -158,9 +182,8 @@ class Vectors:
 
         rows = await self._database.read(self._new_rows)
         if rows:
-            size = len(rows[-1][2]) if self._matrix is None else 2 * self._matrix.shape[1]
-            fitting = [row for row in rows if len(row[2]) == size]  # a server may have another model of the same name
-            if fitting:
+            self._size = self._size or len(rows[-1][2]) // _BYTES
+            if fitting := [row for row in rows if len(row[2]) == _BYTES * self._size]:
                 added = np.stack([np.frombuffer(data, dtype=np.float16) for _, _, data in fitting]).astype(np.float32)
                 self._add([number for _, number, _ in fitting], added)
             self._version = rows[-1][0]
@@ -187,6 +210,12 @@ class Vectors:
             self._matrix = grown
         self._matrix[[rows[number] for number in numbers]] = added
         self._rows = rows
+
+
+def _embedded(entry: Entry) -> str:
+    """What is embedded of an entry: who says it, if that is a name, and its words."""
+    text = f'{entry.role}: {entry.text}' if isinstance(entry, Turn) and entry.role not in PLAIN_ROLES else entry.text
+    return text[:_MAX_CHARACTERS]
 
 
 def _normalized(vectors: 'NDArray[np.float32]') -> 'NDArray[np.float32]':

@@ -14,6 +14,7 @@ from habilis.cli.printing import console
 from habilis.journal import RunInfo
 from habilis.journal.stores.sqlite import SqliteStore
 from habilis.memory import Memory
+from tests.cli.chat import script
 from tests.cli.process import habilis, on_terminal
 
 Command = Callable[..., CompletedProcess[str]]
@@ -119,6 +120,14 @@ async def test_forgetting_asks_first(run: Command, place: Path) -> None:
     assert run('memory', 'forget', '--query', 'canoe', '--yes').returncode == 1
     gone = json.loads(run('memory', 'forget', '--before', '2010-01-01', '--yes', '--json').stdout)
     assert [entry['session'] for entry in gone] == ['monday']
+
+
+async def test_recorded_conversations_are_forgotten_with_the_turns(run: Command, place: Path) -> None:
+    answers = script(place.parent, 'Behind the shed.')
+    run('chat', '--model', answers, stdin='Where is the canoe?\n')
+    assert 'canoe' in habilis('runs', 'list', '--user', 'ann').stdout
+    assert 'forgot 1 entry and 1 recorded run' in run('memory', 'forget', '--query', 'canoe', '--runs', '--yes').stderr
+    assert 'canoe' not in habilis('runs', 'list', '--user', 'ann').stdout
 
 
 async def test_an_export_is_imported_for_another_user(run: Command, place: Path, tmp_path: Path) -> None:

@@ -123,20 +123,26 @@ def forget(
     query: Annotated[
         str | None, typer.Option('--query', metavar='WORDS', help='Everything that has all of these words.')
     ] = None,
+    runs: Annotated[
+        bool, typer.Option('--runs', help='Also the recorded runs of the conversations that the turns are from.')
+    ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
     memory: Where = None,
     user: User = None,
 ) -> None:
-    """Delete facts and turns for good, also from the bytes of the file."""
+    """Delete facts and turns for good, also from the bytes of the file. The journal of runs keeps what was said in
+    them, unless --runs is given."""
     if [bool(ids), before is not None, query is not None].count(True) != 1:
         msg = 'give ids, --before DATE or --query WORDS, and only one of them'
         raise typer.BadParameter(msg, param_hint='ID')
     from habilis.cli.memory import entries
     from habilis.cli.memory.opening import seconds_of
+    from habilis.memory.forgetting import Selection
 
     until = seconds_of(before, option='--before')
-    raise typer.Exit(entries.forget(ids or [], until, not_empty(query), memory, user, yes=yes, as_json=as_json))
+    chosen = Selection(ids=ids or (), before=until, query=not_empty(query))
+    raise typer.Exit(entries.forget(chosen, memory, user, runs=runs, yes=yes, as_json=as_json))
 
 
 @app.command()

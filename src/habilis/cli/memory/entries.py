@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from habilis.cli.memory.opening import entry_json, print_entries, with_memory
 from habilis.cli.options import confirm_deletion
 from habilis.cli.printing import Page, format_time, print_json
+from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.core.errors import RememberError
-from habilis.memory import Fact, Hit, Memory, Turn
+from habilis.core.settings import load_settings
+from habilis.journal import Store
+from habilis.journal.runs import delete_run, list_runs
+from habilis.journal.stores.urls import open_store
+from habilis.memory import Entry, Fact, Hit, Memory, Turn
 from habilis.memory.context import MemoryContext, describe
 from habilis.memory.contract import FactKind
+from habilis.memory.forgetting import Selection
 
 EMBED_AT_ONCE = 64
 """Entries that a search embeds first, if they are not embedded yet."""
@@ -147,33 +153,40 @@ def add_fact(
     return with_memory(where, user, work)
 
 
-def forget(
-    ids: Sequence[str],
-    before: float | None,
-    query: str | None,
-    where: str | None,
-    user: str | None,
-    *,
-    yes: bool,
-    as_json: bool,
-) -> int:
-    """Delete entries after confirmation; the exit code is 1 if there are none."""
+def forget(chosen: Selection, where: str | None, user: str | None, *, runs: bool, yes: bool, as_json: bool) -> int:
+    """Delete entries after confirmation; the exit code is 1 if there are none. `runs`: see `_runs_of`."""
 
     async def work(memory: Memory) -> int:
-        found = await memory.find_to_forget(*ids, before=before, query=query)
+        found = await memory.find_to_forget(*chosen.ids, before=chosen.before, query=chosen.query)
         if not found:
+            await memory.forget(*chosen.ids, before=chosen.before, query=chosen.query)  # what an earlier one left
             print_json([]) if as_json else say('nothing to forget')
             return 1
+        store = open_store(read_settings(load_settings).journal)
+        recorded = await _runs_of(store, memory.user, found) if runs else []
         if not yes and not as_json:
             print_entries(found)
-        what = 'this entry' if len(found) == 1 else f'these {len(found)} entries'
-        if not confirm_deletion(f'Forget {what} for good?', yes=yes):
+        if not confirm_deletion(f'Forget {_count(found, recorded)} for good?', yes=yes):
             return 1
-        forgotten = await memory.forget(*ids, before=before, query=query)
+        for run in recorded:
+            await delete_run(store, run, user=memory.user)
+        await store.close()
+        forgotten = await memory.forget(*chosen.ids, before=chosen.before, query=chosen.query)
         if as_json:
             print_json([entry_json(entry) for entry in forgotten])
         else:
-            say(f'forgot {len(forgotten)} {"entry" if len(forgotten) == 1 else "entries"}')
+            say(f'forgot {_count(forgotten, recorded)}')
         return 0
 
     return with_memory(where, user, work)
+
+
+async def _runs_of(store: Store, user: str, entries: Sequence[Entry]) -> list[str]:
+    """The runs of the conversations that the turns are from: each has all that was said before it."""
+    sessions = dict.fromkeys(entry.session for entry in entries if isinstance(entry, Turn))
+    return [run.info.run for session in sessions for run in await list_runs(store, user=user, session=session)]
+
+
+def _count(entries: Sequence[Entry], runs: Sequence[str]) -> str:
+    counted = f'{len(entries)} {"entry" if len(entries) == 1 else "entries"}'
+    return f'{counted} and {len(runs)} recorded {"run" if len(runs) == 1 else "runs"}' if runs else counted
