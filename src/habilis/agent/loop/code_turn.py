@@ -11,21 +11,18 @@ from habilis.agent.context.observation import DEFINED_TYPES, ROLLED_BACK, descri
 from habilis.agent.context.prompt import first_use_message
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.durable.cells import CellOutcome
-from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.events import CellFinished, CodeEvent, OutputEvent
-from habilis.agent.hooks.dispatch import Dispatcher
-from habilis.agent.loop.final_answer import NAME, FinalAnswer
-from habilis.agent.loop.limits import Meter
+from habilis.agent.loop.final_answer import NAME
+from habilis.agent.loop.foundation import Foundation
 from habilis.agent.loop.sandboxes import SANDBOX_TOOLS, Sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
 from habilis.agent.parsing.free_names import free_names
-from habilis.agent.policies import History, Policy, SeenCell, Verdict
-from habilis.agent.policies.imports import import_statements
+from habilis.agent.policies import SeenCell, Verdict
+from habilis.agent.policies.imports import Declared
 from habilis.core.errors import SandboxClosed, SandboxError
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Cell, CellError, Stream, Variable
-from habilis.tools import Toolbox
 
 _STUB = re.compile(r'^(?:async )?def (\w+)\(', re.MULTILINE)
 NOT_RECORDED = 'the result of this code was not recorded: it may have run, in part or to its end, or not at all'
@@ -38,40 +35,17 @@ class CodeRunner:
     leaves_stopped = False
     """Whether a cell without an outcome in the record is not run again."""
 
-    def __init__(
-        self,
-        sandboxes: Sandboxes,
-        *,
-        toolbox: Toolbox,
-        answer: FinalAnswer,
-        events: Dispatcher,
-        bounds: Bounds,
-        meter: Meter,
-        policy: Policy,
-        history: History,
-        imports: Mapping[str, str],
-        definitions: Mapping[str, str],
-        recorder: Recorder | None = None,
-    ) -> None:
+    def __init__(self, sandboxes: Sandboxes, base: Foundation, *, bounds: Bounds, declared: Declared) -> None:
         self.bounds = bounds
         self._sandboxes = sandboxes
         self._sandbox = sandboxes.main
-        self._toolbox = toolbox
-        self._answer = answer
-        self._events = events
-        self._meter = meter
-        self._policy = policy
-        self._history = history
-        self._imports = imports
-        """Names to import before the first cell, with their modules."""
-
-        self._definitions = definitions
-        """Functions to define before the first cell, with their source."""
-
+        self._toolbox, self._answer, self._events = base.toolbox, base.answer, base.events
+        self._meter, self._policy, self._history = base.meter, base.policy, base.history
+        self._recorder = base.recorder
+        self.declared = declared
         self._imported: Mapping[str, Variable] = {}
-        """Those of them that are no modules, described. They are no variables of the model."""
+        """Declared names that are no modules, described. They are no variables of the model."""
 
-        self._recorder = recorder
         self._variables: Mapping[str, Variable] = {}
         self._lost: set[str] = set()
         """Variables that could not be restored when the run was resumed."""
@@ -95,7 +69,7 @@ class CodeRunner:
         await self._restore_earlier(start.snapshots)
         if start.names is None:
             self.gone = () if await self._describe_variables() else None
-        if self._imports or self._definitions:
+        if self.declared.names:
             await self._import_names()
         if variables:
             await self._sandbox.set_variables(variables)
@@ -107,14 +81,10 @@ class CodeRunner:
     async def _import_names(self) -> None:
         """Import and define what the prompt declares, unless an earlier turn has a variable of that name."""
         earlier = await self._describe_variables()
-        missing = {name: module for name, module in self._imports.items() if name not in earlier}
-        defined = [source for name, source in self._definitions.items() if name not in earlier]
-        await self._sandbox.run('\n'.join([*import_statements(missing), *defined]), describe=True)
+        await self._sandbox.run('\n'.join(self.declared.statements(without=earlier)), describe=True)
         found = await self._describe_variables()
         self._imported = {
-            name: found[name]
-            for name in (*self._imports, *self._definitions)
-            if name in found and found[name].type in DEFINED_TYPES
+            name: found[name] for name in self.declared.names if name in found and found[name].type in DEFINED_TYPES
         }
 
     async def _restore_earlier(self, snapshots: Mapping[str, bytes]) -> None:
@@ -205,8 +175,7 @@ class CodeRunner:
         """Judge a cell that has run, and tell the model of it."""
         names = [*variables, *tools]
         new = [variable for name, variable in variables.items() if self._variables.get(name) != variable]
-        coroutines = [variable.name for variable in new if variable.type == 'coroutine']
-        verdict = self._judge(code, cell, names=names, coroutines=coroutines, can_stop=can_stop)
+        verdict = self._judge(code, cell, names=names, new=new, can_stop=can_stop)
         seen = observe(
             cell,
             code=code,
@@ -242,7 +211,7 @@ class CodeRunner:
         return first_use_message([self._toolbox.describe(name) for name in new])
 
     def _judge(
-        self, code: str, cell: Cell, *, names: Sequence[str], coroutines: Sequence[str], can_stop: bool
+        self, code: str, cell: Cell, *, names: Sequence[str], new: Sequence[Variable], can_stop: bool
     ) -> Verdict:
         seen = SeenCell(
             code=code,
@@ -252,7 +221,7 @@ class CodeRunner:
             can_stop=can_stop,
             names=names,
             lost=self._lost,
-            coroutines=coroutines,
+            coroutines=[variable.name for variable in new if variable.type == 'coroutine'],
         )
         return self._history.allowed(self._policy.after_cell(seen, self._history), cell.calls)
 
