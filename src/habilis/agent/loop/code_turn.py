@@ -5,7 +5,7 @@ import functools
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from habilis.agent.context.observation import DEFINED_TYPES, ROLLED_BACK, describe_hidden_tool, observe
 from habilis.agent.context.prompt import first_use_message
@@ -27,6 +27,19 @@ from habilis.sandbox.contract import Cell, CellError, Stream, Variable
 _STUB = re.compile(r'^(?:async )?def (\w+)\(', re.MULTILINE)
 NOT_RECORDED = 'the result of this code was not recorded: it may have run, in part or to its end, or not at all'
 logger = logging.getLogger('habilis.agent')
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeToRun:
+    """One cell, before it is run."""
+
+    code: str
+    number: int
+    can_stop: bool
+    """Whether it may call `final_answer`."""
+
+    note: str = ''
+    """The end of its observation."""
 
 
 class CodeRunner:
@@ -100,12 +113,11 @@ class CodeRunner:
                 except SandboxError as error:
                     logger.warning('variables of earlier turns are gone: %s', error)
 
-    async def run(self, code: str, *, number: int, can_stop: bool, note: str = '') -> CellOutcome:
-        """Run one cell, or take its outcome from the record. The observation ends with the `note`."""
+    async def run(self, wanted: CodeToRun) -> CellOutcome:
+        """Run one cell, or take its outcome from the record."""
+        code = wanted.code
         self._toolbox.add_called(free_names(code, self._variables))  # code of later cells may call them indirectly
-        live = functools.partial(self._run_live, code, number=number, can_stop=can_stop, note=note)
-        if self.leaves_stopped:
-            live = functools.partial(self._leave_stopped, code)
+        live = functools.partial(self._leave_stopped if self.leaves_stopped else self._run_live, wanted)
         try:
             if self._recorder is None:
                 outcome = await live()
@@ -124,18 +136,19 @@ class CodeRunner:
         self._history.turns.append((outcome.seen, outcome.verdict))
         return outcome
 
-    async def _leave_stopped(self, code: str) -> CellOutcome:
+    async def _leave_stopped(self, wanted: CodeToRun) -> CellOutcome:
         await self.restore()
         cell = Cell(error=CellError(kind='cancelled', type='Stopped', message=NOT_RECORDED))
         seen = f'Error:\n{cell.error}\n{ROLLED_BACK}'
-        return CellOutcome(code=code, cell=cell, observation=seen, variables=self._variables)
+        return CellOutcome(code=wanted.code, cell=cell, observation=seen, variables=self._variables)
 
-    async def _run_live(self, code: str, *, number: int, can_stop: bool, note: str) -> CellOutcome:
+    async def _run_live(self, wanted: CodeToRun) -> CellOutcome:
+        code = wanted.code
         self._is_live = True
         await self.restore()
         self._events.go_live()
         self._events.emit(CodeEvent(code=code))
-        functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
+        functions = [*self._toolbox.functions(), *([self._answer.function] if wanted.can_stop else [])]
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
         self._toolbox.open(code)
         waited = self._meter.waited
@@ -159,41 +172,33 @@ class CodeRunner:
         )
         self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
         tools = [function.name for function in functions]
-        return await self._outcome(code, cell, variables, tools, number=number, can_stop=can_stop, note=note)
+        return await self._outcome(wanted, cell, variables, tools)
 
     async def _outcome(
-        self,
-        code: str,
-        cell: Cell,
-        variables: Mapping[str, Variable],
-        tools: Sequence[str],
-        *,
-        number: int,
-        can_stop: bool,
-        note: str,
+        self, wanted: CodeToRun, cell: Cell, variables: Mapping[str, Variable], tools: Sequence[str]
     ) -> CellOutcome:
         """Judge a cell that has run, and tell the model of it."""
         names = [*variables, *tools]
         new = [variable for name, variable in variables.items() if self._variables.get(name) != variable]
-        verdict = self._judge(code, cell, names=names, new=new, can_stop=can_stop)
+        verdict = self._judge(wanted, cell, names=names, new=new)
         seen = observe(
             cell,
-            code=code,
-            number=number,
+            code=wanted.code,
+            number=wanted.number,
             bounds=self.bounds,
             taken=names,
             new=new,
             known=self._variables,
             hidden=[describe_hidden_tool(one, variables) for one in new if one.name in {*tools} - {*self._variables}],
             calls=cell.calls,
-            note='\n'.join(filter(None, (self._first_used(cell), verdict.note, note))),
+            note='\n'.join(filter(None, (self._first_used(cell), verdict.note, wanted.note))),
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)
             variables = await self._describe_variables()  # the model was told of those just set
         answered = self._answer.is_given and not verdict.refuse
         return CellOutcome(
-            code=code,
+            code=wanted.code,
             cell=cell,
             observation=seen.text,
             verdict=verdict,
@@ -210,15 +215,13 @@ class CodeRunner:
         new = dict.fromkeys(call.tool for call in cell.calls if call.tool in unlisted)
         return first_use_message([self._toolbox.describe(name) for name in new])
 
-    def _judge(
-        self, code: str, cell: Cell, *, names: Sequence[str], new: Sequence[Variable], can_stop: bool
-    ) -> Verdict:
+    def _judge(self, wanted: CodeToRun, cell: Cell, *, names: Sequence[str], new: Sequence[Variable]) -> Verdict:
         seen = SeenCell(
-            code=code,
+            code=wanted.code,
             cell=cell,
             calls=cell.calls,
             is_answer=self._answer.is_given,
-            can_stop=can_stop,
+            can_stop=wanted.can_stop,
             names=names,
             lost=self._lost,
             coroutines=[variable.name for variable in new if variable.type == 'coroutine'],

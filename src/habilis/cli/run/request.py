@@ -197,10 +197,11 @@ class CommandRequest:
         tools = cast('dict[str, Any] | None', known.get('tools'))
         backend = cast('dict[str, Any]', known.get('backend') or {})
         is_trusted = overrides.get('trusted', True)
-        if not is_trusted:
+        if not is_trusted:  # it must not reach more than its sandbox
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
-            _refuse_untrusted_tools(known)
+            if any(known.get(name) for name in ('tools', 'network', 'library', 'skills', 'mcp')):
+                raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
             spec=spec,
@@ -242,12 +243,6 @@ class CommandRequest:
                 self.backend.check(settings.sandbox)
             self.backend.settings_for(settings.sandbox)
         return settings
-
-
-def _refuse_untrusted_tools(known: Mapping[str, Any]) -> None:
-    """An imported run must not reach more than its sandbox. Raises `JournalError`."""
-    if any(known.get(name) for name in ('tools', 'network', 'library', 'skills', 'mcp')):
-        raise JournalError(UNTRUSTED_TOOLS)
 
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:
