@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from habilis.cli.backend_options import BackendOptions
 from habilis.cli.interrupt import run_interruptible
 from habilis.cli.options import Journal, Network, User, folder, words
-from habilis.cli.sandbox.command import Backend, MemoryMb, Packages, Seconds, sandbox_choice, sandbox_settings
+from habilis.cli.sandbox.command import Backend, MemoryMb, Packages, SandboxOptionsGroup, Seconds
 from habilis.cli.serve.listening import announced_address, listening_socket, start_failures
 from habilis.cli.serve.sandboxes import KEY_VARIABLE, Idle, Keys
 from habilis.cli.settings import read_settings, settings_with_options
@@ -82,11 +81,15 @@ def serve(
     from habilis.server.mcp.stdio import Wire
 
     wire = None if http else Wire()  # first of all: programs print when they are imported
-    choice = sandbox_choice(
-        sandbox,
-        sandbox_settings(seconds, memory_mb, workspace, bool(workspace) and not write, packages, None, network),
-        BackendOptions(),
-    )
+    choice = SandboxOptionsGroup(
+        sandbox=sandbox,
+        seconds=seconds,
+        memory_mb=memory_mb,
+        workspace=workspace,
+        read_only=bool(workspace) and not write,
+        packages=packages,
+        network=network,
+    ).choice()
     settings = read_settings(lambda: settings_with_options({'library': library, 'journal': journal, 'user': user}))
     with start_failures():
         service = _service(host, port, key, choice.backend, idle)

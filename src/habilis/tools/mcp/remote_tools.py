@@ -4,9 +4,10 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from habilis.core.errors import ToolDefinitionError
+from habilis.core.narrowing import is_dict
 from habilis.core.similar_names import similar_names
 from habilis.tools.contract import ToolOptions
 from habilis.tools.events import NoticeEvent
@@ -176,7 +177,7 @@ def _result_hint(tool: 'mcp_types.Tool', classes: dict[object, object]) -> objec
 
 def _is_wrapped(schema: 'dict[str, Any] | None') -> bool:
     properties = (schema or {}).get('properties')
-    return isinstance(properties, dict) and [*cast('dict[str, Any]', properties)] == ['result']
+    return is_dict(properties) and [*properties] == ['result']
 
 
 def _options(tool: 'mcp_types.Tool') -> ToolOptions:
