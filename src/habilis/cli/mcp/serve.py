@@ -91,7 +91,7 @@ def serve(
         network=network,
     ).choice()
     settings = read_settings(lambda: settings_with_options({'library': library, 'journal': journal, 'user': user}))
-    with start_failures():
+    with start_failures(TypeError):
         service = _service(host, port, key, choice.backend, idle)
         _serve(wire, [_load(name) for name in apps or ()], _offered(settings, choice.settings, service))
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def start_failures() -> Generator[None]:
-    """End the command with the reason why a server cannot start."""
+def start_failures(*more: type[Exception]) -> Generator[None]:
+    """End the command with the reason why a server cannot start; also after errors of the types `more`."""
     try:
         yield
-    except (HabilisError, ImportError, TypeError) as error:
+    except (HabilisError, ImportError, *more) as error:
         say(str(error))
         raise typer.Exit(2) from None
 

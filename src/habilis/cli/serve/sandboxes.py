@@ -69,7 +69,7 @@ def sandboxes(
 ) -> None:
     """Serve sandboxes over HTTP: create, run cells, files, snapshots; and the backend `remote`."""
     keys = tuple(key or os.environ.get(KEY_VARIABLE, '').split(','))
-    with start_failures():
+    with start_failures(TypeError):
         from habilis.server.settings import ServiceSettings
 
         settings = ServiceSettings(
