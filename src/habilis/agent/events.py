@@ -20,6 +20,7 @@ from habilis.tools.events import (
     NoticeEvent,
     QuestionEvent,
     ToolCalled,
+    ToolEvent,
     ToolLogged,
     ToolProgress,
     ToolReturned,
@@ -338,20 +339,11 @@ _BeforeTheEnd = (
     | ModelReplied
     | CodeEvent
     | OutputEvent
-    | ToolCalled
-    | ToolLogged
-    | ToolProgress
-    | ApprovalAsked
-    | ApprovalAnswered
-    | ApprovalUsed
-    | QuestionEvent
-    | NoticeEvent
-    | ToolReturned
+    | ToolEvent
     | CellFinished
     | ObservationEvent
     | AnswerRefused
     | CompactedEvent
-    | HookFailed
     | StepFinished
 )
 

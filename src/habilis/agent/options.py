@@ -17,7 +17,7 @@ from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.policies import Policy
 from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
-from habilis.core.narrowing import is_mapping
+from habilis.core.narrowing import is_list, is_mapping, is_tuple
 from habilis.core.settings import Settings
 from habilis.core.settings_sources import PROJECT_FILES
 from habilis.models.config import ModelConfig
@@ -331,9 +331,9 @@ def checked_skills(sources: Iterable[SkillSource], sandbox: SandboxChoice, *, py
 
 def split_task(task: object) -> tuple[str, tuple[File, ...], str]:
     """The words of a task, its images and files, and what a memory has for it."""
-    if not isinstance(task, list | tuple):
+    if not is_list(task) and not is_tuple(task):
         return cast('str', task), (), ''  # checked with the request
-    parts = cast('Sequence[object]', task)
+    parts = task
     wrong = next((part for part in parts if not isinstance(part, str | File | Recollection)), None)
     if wrong is not None:
         msg = f"a part of the task must be text, Image('a.png') or File('a.csv'), not {describe_value(wrong)}"

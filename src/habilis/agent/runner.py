@@ -156,23 +156,7 @@ class Runner:
         check_task_files(self.setup, spec.attached, model)
         user = spec.user or self.setup.settings.user or ''
         start, sandboxes = await self._start_of(spec, chat, user, is_nested=recorder is not None)
-        spec = replace(
-            spec,
-            run_id=run_id,
-            output_type=self._output_type(spec),
-            hooks=self._hooks(spec),
-            model=model.name,
-            history=without_data(start.messages),
-            files=(*to_records(start.files, is_earlier=True), *to_records(spec.attached, is_earlier=False)),
-            names=start.names,
-            approved=tuple(start.grants.lasting),
-            limits=spec.limits_or(self.setup.limits),
-            own_tools=names_of_tools(spec.tools),
-            library=self._find_tools(spec, tools),
-            skills={skill.name: skill.digest for skill in self.setup.skills},
-            own_output='' if spec.output_type is None else OutputType(spec.output_type).name,
-            deps_name=name_of_deps(spec.deps),
-        )
+        spec = replace(self._complete(spec, start, tools), run_id=run_id, model=model.name)
         if recorder is None:
             attached = {**start.snapshots, **attachments((*start.files, *spec.attached), start.messages)}
             recorder = await self._runs.create(
@@ -189,6 +173,24 @@ class Runner:
             await self._close_run(run_id)
             raise
         return started.run
+
+    def _complete(self, spec: RunSpec, start: SessionState, tools: Sequence[AnyTool]) -> RunSpec:
+        """The spec as it is recorded, with what comes from the agent and from the conversation so far."""
+        return replace(
+            spec,
+            output_type=self._output_type(spec),
+            hooks=self._hooks(spec),
+            history=without_data(start.messages),
+            files=(*to_records(start.files, is_earlier=True), *to_records(spec.attached, is_earlier=False)),
+            names=start.names,
+            approved=tuple(start.grants.lasting),
+            limits=spec.limits_or(self.setup.limits),
+            own_tools=names_of_tools(spec.tools),
+            library=self._find_tools(spec, tools),
+            skills={skill.name: skill.digest for skill in self.setup.skills},
+            own_output='' if spec.output_type is None else OutputType(spec.output_type).name,
+            deps_name=name_of_deps(spec.deps),
+        )
 
     async def _start_of(
         self, spec: RunSpec, chat: Chat | None, user: str, *, is_nested: bool

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
@@ -29,21 +30,23 @@ from habilis.tools import people_toolset, todo_toolset
 from habilis.tools.toolsets.todo import TODO_WRITE
 
 
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What the agents of one session have in common."""
+
+    memory: Memory
+    session: Callable[[], str]
+    """Returns the id of the conversation, which may change."""
+
+    store: Store
+    view: View
+
+
 class SessionAgent:
     """An agent with the memory and the user of a session, and the model that was opened for it."""
 
-    def __init__(
-        self,
-        model: Model,
-        options: WorkOptions,
-        *,
-        memory: Memory,
-        session: Callable[[], str],
-        store: Store,
-        view: View,
-        mode: Mode,
-    ) -> None:
-        """`session` returns the id of the conversation, which may change."""
+    def __init__(self, model: Model, options: WorkOptions, around: Surroundings, mode: Mode) -> None:
+        memory, store, view = around.memory, around.store, around.view
         self.model = model
         options = with_mode(options, mode)
         self.edits = FolderEdits.of(
@@ -55,7 +58,7 @@ class SessionAgent:
         has_list = any(tool.name == TODO_WRITE for tool in each_tool(options.get('tools', ())))
         if asks and mode != 'plan' and not has_list:  # a view shows the list; a small model would keep it, not work
             people.append(todo_toolset())
-        tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
+        tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, around.session), *people]
         self.tools = plan_tools(tools) if mode == 'plan' else tools
         own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
         folder = options.get('workspace')
@@ -77,23 +80,13 @@ class SessionAgent:
         self._connecting = asyncio.ensure_future(_connect(model))
 
     @classmethod
-    async def open(
-        cls,
-        choice: ModelChoice | None,
-        options: WorkOptions,
-        *,
-        memory: Memory,
-        session: Callable[[], str],
-        store: Store,
-        view: View,
-        mode: Mode,
-    ) -> Self:
+    async def open(cls, choice: ModelChoice | None, options: WorkOptions, around: Surroundings, mode: Mode) -> Self:
         """Load the model if it is given by name, and make the agent. Raises `HabilisError`."""
         if isinstance(choice, Model):
-            return cls(choice, options, memory=memory, session=session, store=store, view=view, mode=mode)
+            return cls(choice, options, around, mode)
         model = await asyncio.to_thread(lambda: load_model(choice, settings=options.get('settings')))
         try:
-            opened = cls(model, options, memory=memory, session=session, store=store, view=view, mode=mode)
+            opened = cls(model, options, around, mode)
         except BaseException:
             await model.close()
             raise

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from habilis.agent.contract import Result
 from habilis.agent.durable.records import Inputs
@@ -18,6 +18,7 @@ from habilis.assistant.contract import Unfinished
 from habilis.assistant.project_instructions import repository_of
 from habilis.core.errors import JournalError, RememberError
 from habilis.core.integers import safe_repr
+from habilis.core.narrowing import fields_in, items_in
 from habilis.journal import RunInfo, Store
 from habilis.journal.runs import read_run
 from habilis.memory import Memory, Turn
@@ -61,10 +62,7 @@ class TurnNote:
     @classmethod
     def from_meta(cls, meta: Mapping[str, object]) -> 'TurnNote':
         """The note of a run; an empty one if it has none."""
-        found = meta.get(META_KEY)
-        if not isinstance(found, dict):
-            return cls()
-        note = cast('dict[str, object]', found)
+        note = fields_in(meta.get(META_KEY))
         return cls(
             turn=str(note.get('turn') or ''),
             said=str(note.get('said') or ''),
@@ -74,7 +72,7 @@ class TurnNote:
 
 
 def _ids(found: object) -> list[str]:
-    return [str(one) for one in cast('list[object]', found)] if isinstance(found, list) else []
+    return [str(one) for one in items_in(found)]
 
 
 @dataclass(frozen=True, kw_only=True)

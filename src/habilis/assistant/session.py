@@ -19,7 +19,7 @@ from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.options import ModelChoice, WorkOptions
 from habilis.agent.shortening import Shortened
 from habilis.assistant import records
-from habilis.assistant.agents import SessionAgent
+from habilis.assistant.agents import SessionAgent, Surroundings
 from habilis.assistant.contract import (
     FilesEdited,
     NoView,
@@ -97,9 +97,7 @@ class Session(Closing):
 
         self.store = open_store(journal or (options.get('settings') or load_settings()).journal)
         self._is_own_store = self.store is not journal
-        self._open_agent = functools.partial(
-            SessionAgent.open, memory=self.memory, session=lambda: self.id, store=self.store, view=self.view
-        )
+        self._around = Surroundings(memory=self.memory, session=lambda: self.id, store=self.store, view=self.view)
         self._options = options
         self._choice = model
         self._given_mode = mode
@@ -163,7 +161,7 @@ class Session(Closing):
             msg = 'this session is closed; open another one with the same id'
             raise AgentError(msg)
         if self._opened is None:
-            self._opened = await self._open_agent(self._choice, self._options, mode=self._mode)
+            self._opened = await SessionAgent.open(self._choice, self._options, self._around, self._mode)
             self._chat = await self._converse(self._opened)
         if self._wanted:
             wanted, self._wanted = self._wanted, ''
@@ -175,7 +173,7 @@ class Session(Closing):
         self._one.check(self.id)
         # A mode that nobody chose is the default of the new options: a folder that is shared now is asked about.
         mode = default_mode(options) if self._mode == default_mode(self._options) else self._mode
-        opened = await self._open_agent(model, options, mode=mode)
+        opened = await SessionAgent.open(model, options, self._around, mode)
         self._choice, self._options, self._mode = model, options, mode
         await self._use(opened)
 
@@ -191,7 +189,7 @@ class Session(Closing):
         self._one.check(self.id)
         if wanted == self._mode:
             return
-        opened = await self._open_agent(self.opened.model, self._options, mode=wanted)
+        opened = await SessionAgent.open(self.opened.model, self._options, self._around, wanted)
         opened.take_model(self.opened)
         self._mode_before, self._mode = self._mode, wanted
         await self._use(opened)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -94,7 +95,7 @@ def existing_folder(value: str | None, *, create: bool) -> str | None:
     raise typer.BadParameter(msg, param_hint='--workspace')
 
 
-def words(values: list[str] | None) -> list[str]:
+def words(values: Sequence[str] | None) -> list[str]:
     """The values of an option that can be repeated, and takes several values with commas."""
     return [word.strip() for value in values or () for word in value.split(',') if word.strip()]
 

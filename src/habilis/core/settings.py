@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self, cast
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -30,6 +30,7 @@ from habilis.core import settings_sources
 from habilis.core.errors import SettingsError
 from habilis.core.folders import config_folder
 from habilis.core.logs import parse_levels
+from habilis.core.narrowing import is_dict
 from habilis.core.secrets import hide, redact
 from habilis.core.settings_sources import Layer, LocatedValue, Source
 
@@ -297,10 +298,10 @@ def _layers(folder: Path, variables: dict[str, str], arguments: dict[str, object
 
 def _aliases(located: LocatedValue) -> Iterator[tuple[str, LocatedValue]]:
     """The aliases of one source. They replace aliases of the same name of lower precedence."""
-    if not isinstance(located.value, dict):
+    if not is_dict(located.value):
         msg = f'{located.location}: expected a table of aliases, each with a model'
         raise SettingsError(msg)
-    for alias, value in cast('dict[object, object]', located.value).items():
+    for alias, value in located.value.items():
         yield str(alias), LocatedValue(value=value, source=located.source, location=f'{located.location}.{alias}')
 
 

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from habilis.core.errors import SettingsError
 from habilis.core.regular_files import read_regular_text
@@ -96,10 +96,7 @@ def from_toml(file: Path, source: Literal['project', 'user'], known: Collection[
     for name in table.keys() - set(known):
         msg = f'{file}:{name} is not a setting{suggestion(name, known)}'
         raise SettingsError(msg)
-    return {
-        name: LocatedValue(value=cast('object', value), source=source, location=f'{file}:{name}')
-        for name, value in table.items()
-    }
+    return {name: LocatedValue(value=value, source=source, location=f'{file}:{name}') for name, value in table.items()}
 
 
 def read_variables(file: Path) -> dict[str, str]:

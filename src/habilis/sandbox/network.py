@@ -14,10 +14,12 @@ import ssl
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
+
+T = TypeVar('T')
 
 MAX_CONNECTIONS = 64
 MAX_CHUNK = 1 << 20
@@ -147,12 +149,12 @@ class Network:
 
     def _send(self, number: int, data: bytes, seconds: float, check: Callable[[], None]) -> int:
         connection = self._connection(number)
-        return cast('int', _retry_until(lambda: connection.send(data[:MAX_CHUNK]), seconds, check))
+        return _retry_until(lambda: connection.send(data[:MAX_CHUNK]), seconds, check)
 
     def _receive(self, number: int, size: int, seconds: float, check: Callable[[], None]) -> str:
         connection = self._connection(number)
         data = _retry_until(lambda: connection.recv(max(0, min(size, MAX_CHUNK))), seconds, check)
-        return base64.b64encode(cast('bytes', data)).decode('ascii')
+        return base64.b64encode(data).decode('ascii')
 
     def _connection(self, number: int) -> socket.socket:
         if number not in self._open:
@@ -194,7 +196,7 @@ def _connect(addresses: list[str], port: int, seconds: float) -> socket.socket:
     return socket.create_connection((addresses[-1], port), timeout=seconds)
 
 
-def _retry_until(act: Callable[[], object], seconds: float, check: Callable[[], None]) -> object:
+def _retry_until(act: Callable[[], T], seconds: float, check: Callable[[], None]) -> T:
     """Retry an operation until it succeeds, the timeout is over, or `check` raises."""
     end = time.monotonic() + seconds
     while True:

@@ -6,9 +6,9 @@ import os
 import secrets
 import tempfile
 from pathlib import Path
-from typing import cast
 
 from habilis.core.errors import SettingsError
+from habilis.core.narrowing import is_dict
 
 
 class Users:
@@ -56,7 +56,7 @@ class Users:
         except (OSError, ValueError) as error:
             msg = f'{self._path} cannot be read: {error}. Mend it, or remove it and give new tokens'
             raise SettingsError(msg) from None
-        known = cast('dict[object, object]', found) if isinstance(found, dict) else {}
+        known = found if is_dict(found) else {}
         return {str(name): str(digest) for name, digest in known.items()}
 
     def _write(self, digests: dict[str, str]) -> None:

@@ -51,7 +51,7 @@ async def call(work: Work, *, thread: Callable[[Work], Awaitable[object]] = on_t
         thread: runs a function that may block.
     """
     result = work() if is_async(work) else await thread(work)
-    return await cast('Awaitable[object]', result) if inspect.isawaitable(result) else result
+    return await result if inspect.isawaitable(result) else result
 
 
 def _guarded(work: Callable[[], T]) -> T:

@@ -160,7 +160,6 @@ class HookFailed(Event):
 
 ToolEvent = (
     ToolCalled
-    | ToolReturned
     | ToolLogged
     | ToolProgress
     | ApprovalAsked
@@ -168,6 +167,7 @@ ToolEvent = (
     | ApprovalUsed
     | QuestionEvent
     | NoticeEvent
+    | ToolReturned
     | HookFailed
 )
 

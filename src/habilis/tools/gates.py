@@ -111,7 +111,7 @@ class Gates:
     async def _decide(self, gate: object, call: GateCall, message: Message, ask: Callable[[], object]) -> object:
         try:
             said = ask()
-            return await cast('Awaitable[object]', said) if inspect.isawaitable(said) else said
+            return await said if inspect.isawaitable(said) else said
         except Exception as error:
             raise self._failed(gate, call, message, error) from error
 

@@ -9,11 +9,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.errors import ToolArgumentsError, ToolDefinitionError
+from habilis.core.narrowing import is_list, is_mapping, is_tuple
 from habilis.core.similar_names import similar_names
 
 if TYPE_CHECKING:
     from habilis.core.codec import Json
-from habilis.sandbox.host.functions import label_arguments
+from habilis.sandbox.host.functions import label_arguments, without_partial
 from habilis.tools.forward_references import resolve_class_hints
 from habilis.tools.stubs import TypeNames, description, signature_text
 from habilis.tools.validation import TypeValidator
@@ -48,9 +49,7 @@ def read_signature(name: str, function: Callable[..., object], local_names: Mapp
 
 def _with_hints(function: Callable[..., object]) -> object:
     """The object with the type hints: the function of a partial, `__init__` of a class, `__call__` of other objects."""
-    found: object = function
-    while isinstance(found, functools.partial):
-        found = cast('functools.partial[object]', found).func
+    found = without_partial(function)
     if inspect.isclass(found) and inspect.isfunction(found.__init__) and '__signature__' not in found.__dict__:
         found = found.__init__
     if not (inspect.isroutine(found) or inspect.isclass(found) or hasattr(found, '__wrapped__')):
@@ -133,12 +132,12 @@ class Parameters:
         extra: dict[str, object] = {}
         for name, value in arguments.items():
             kind = self.signature.parameters[name].kind if name in self.signature.parameters else None
-            if kind is _Args and isinstance(value, (list, tuple)):
-                given[name] = tuple(cast('Sequence[object]', value))
+            if kind is _Args and (is_list(value) or is_tuple(value)):
+                given[name] = tuple(value)
             elif kind is _Args:
                 problems.append(f'{name}: expected a list, got {type(value).__name__}')
-            elif kind is _Kwargs and isinstance(value, Mapping):
-                extra |= cast('Mapping[str, object]', value)
+            elif kind is _Kwargs and is_mapping(value):
+                extra |= {str(key): item for key, item in value.items()}
             elif kind is not None and kind is not _Kwargs:
                 given[name] = value
             elif _Kwargs in self._more:

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import cast
 
 from habilis.core.integers import safe_repr
+from habilis.core.narrowing import is_mapping, is_tuple
 
 MAX_DEPTH = 150
 
@@ -54,17 +55,17 @@ def to_plain(value: object, depth: int = 0) -> object:
         return value
     if isinstance(value, PurePath):
         return str(value)
-    if isinstance(value, Mapping):
-        return _mapping(cast('Mapping[object, object]', value), depth)
-    if isinstance(value, tuple):
-        return tuple(_items(cast('tuple[object, ...]', value), depth))
+    if is_mapping(value):
+        return _mapping(value, depth)
+    if is_tuple(value):
+        return tuple(_items(value, depth))
     if isinstance(value, _LISTS):
         return _items(cast('Iterable[object]', value), depth)
     if isinstance(value, Set):
         return _set(cast('Set[object]', value), depth)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return _mapping(cast('Mapping[object, object]', fields), depth)
+        fields: dict[object, object] = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return _mapping(fields, depth)
     dump = getattr(value, 'model_dump', None)
     if callable(dump) and not isinstance(value, type):
         return to_plain(dump(by_alias=True), depth + 1)

@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
+from habilis.core.narrowing import expect, expect_list, fields_in, is_dict, is_list, is_tuple, items_in
+
 if TYPE_CHECKING:
     from pydantic_core import PydanticKnownError
+    from typing_extensions import TypeIs
 
 _STRICT = frozenset({'int', 'str', 'bool', 'float', 'bytes'})
 _HOLD_SCHEMAS = frozenset(
@@ -31,9 +34,18 @@ _NUMBER = re.compile(r'\s*[+-]?\d+(\.\d*)?\s*')
 Node = dict[str, object]
 
 
+def is_node(part: object) -> 'TypeIs[Node]':
+    """Whether a part of a core schema is a schema, or has schemas by name."""
+    return isinstance(part, dict)
+
+
+def _nodes_in(part: object) -> list[Node]:
+    return [item for item in items_in(part) if is_node(item)]
+
+
 def make_strict(node: Node, *, result: bool) -> Node:
     """A strict copy of a core schema. A pydantic model keeps its own rules."""
-    kind = cast('str', node.get('type'))
+    kind = expect(node.get('type'), str)
     if kind == 'model' or '__pydantic_validator__' in getattr(node.get('cls'), '__dict__', ()):
         return node
     made = {key: _make_inner_strict(value, result) if key in _HOLD_SCHEMAS else value for key, value in node.items()}
@@ -41,8 +53,8 @@ def make_strict(node: Node, *, result: bool) -> Node:
         made.setdefault('strict', True)
     elif kind == 'generator':  # it would validate each item only when the tool reads it
         made['type'] = 'list'
-    elif kind == 'literal' or (kind == 'enum' and not _has_own_lookup(cast('type', node['cls']))):
-        return _before(_refuse_other_types(cast('list[object]', node.get('expected', node.get('members')))), made)
+    elif kind == 'literal' or (kind == 'enum' and not _has_own_lookup(expect(node['cls'], type))):
+        return _before(_refuse_other_types(expect_list(node.get('expected', node.get('members')))), made)
     elif kind in _TIMES:
         return _before(_refuse_timestamps(_TIMES[kind]), made)
     elif kind == 'timedelta':
@@ -57,44 +69,41 @@ def make_strict(node: Node, *, result: bool) -> Node:
 def node_types(part: object) -> set[str]:
     """The types of all nodes of a schema, those inside models included."""
     found: set[str] = set()
-    if isinstance(part, dict):
-        node = cast('Node', part)
-        kind = node.get('type')
+    if is_node(part):
+        kind = part.get('type')
         found |= {kind} if isinstance(kind, str) else set()
-        parts: Iterable[object] = [item for key, item in node.items() if key in _HOLD_SCHEMAS or kind is None]
+        parts: Iterable[object] = [item for key, item in part.items() if key in _HOLD_SCHEMAS or kind is None]
     else:
-        parts = cast('Iterable[object]', part) if isinstance(part, (list, tuple)) else ()
+        parts = part if is_list(part) or is_tuple(part) else ()
     return found.union(*map(node_types, parts))
 
 
 def field_names(part: object) -> Iterable[str]:
     """The names of all fields of records in a schema."""
-    if isinstance(part, dict):
-        node = cast('Node', part)
-        fields = node.get('fields')
-        if node.get('type') in {'typed-dict', 'model-fields'}:
-            yield from cast('dict[str, object]', fields)
-        elif node.get('type') == 'dataclass-args':
-            yield from (cast('str', field['name']) for field in cast('list[Node]', fields))
-        for key, inner in node.items():
-            if key in _HOLD_SCHEMAS or node.get('type') is None:
+    if is_node(part):
+        fields = part.get('fields')
+        if part.get('type') in {'typed-dict', 'model-fields'}:
+            yield from fields_in(fields)
+        elif part.get('type') == 'dataclass-args':
+            yield from (expect(field['name'], str) for field in _nodes_in(fields))
+        for key, inner in part.items():
+            if key in _HOLD_SCHEMAS or part.get('type') is None:
                 yield from field_names(inner)
-    elif isinstance(part, (list, tuple)):
-        for inner in cast('Iterable[object]', part):
+    elif is_list(part) or is_tuple(part):
+        for inner in part:
             yield from field_names(inner)
 
 
 def _make_inner_strict(part: object, result: bool) -> object:
     """Make schemas strict: one, or several in a list, tuple or dict. Other values stay as they are."""
-    if isinstance(part, dict):
-        named = cast('Node', part)
-        if isinstance(named.get('type'), str):
-            return make_strict(named, result=result)
-        return {name: _make_inner_strict(inner, result) for name, inner in named.items()}
-    if isinstance(part, list):
-        return [_make_inner_strict(inner, result) for inner in cast('list[object]', part)]
-    if isinstance(part, tuple):
-        return tuple(_make_inner_strict(inner, result) for inner in cast('tuple[object, ...]', part))
+    if is_node(part):
+        if isinstance(part.get('type'), str):
+            return make_strict(part, result=result)
+        return {name: _make_inner_strict(inner, result) for name, inner in part.items()}
+    if is_list(part):
+        return [_make_inner_strict(inner, result) for inner in part]
+    if is_tuple(part):
+        return tuple(_make_inner_strict(inner, result) for inner in part)
     return part
 
 
@@ -164,7 +173,7 @@ def _forbid_extras(node: Node) -> Node:
     if 'extra' in getattr(node.get('cls'), '__pydantic_config__', ()):
         return node
     if node['type'] == 'dataclass':
-        node['config'] = {'extra_fields_behavior': 'forbid', **cast('dict[str, object]', node.get('config') or {})}
+        node['config'] = {'extra_fields_behavior': 'forbid', **fields_in(node.get('config'))}
         return _drop_computed(node)
     if node.get('extra_behavior') == 'ignore':
         node['extra_behavior'] = 'forbid'
@@ -173,34 +182,32 @@ def _forbid_extras(node: Node) -> Node:
 
 def _drop_computed(node: Node) -> Node:
     """Drop fields that are not arguments: code may pass on a result of a tool, which contains them."""
-    fields = cast('list[Node]', cast('Node', node['schema']).get('fields', []))
+    fields = _nodes_in(fields_in(node['schema']).get('fields'))
     computed = {field['name'] for field in fields if not field.get('init', True)}
     if not computed:
         return node
 
     def drop(value: object) -> object:
-        if not isinstance(value, dict):
-            return value
-        return {key: item for key, item in cast('dict[object, object]', value).items() if key not in computed}
+        return {key: item for key, item in value.items() if key not in computed} if is_dict(value) else value
 
     return _before(drop, node)
 
 
 def _instance(node: Node) -> Node:
     """Validate the fields of a dataclass instance in a result without replacing it."""
-    inner = cast('Node', node['schema'])
-    fields = cast('list[Node]', inner.get('fields', []))
+    inner = fields_in(node['schema'])
+    fields = _nodes_in(inner.get('fields'))
     if inner.get('type') != 'dataclass-args' or not all(_is_readable(field) for field in fields):
         return node
-    kind = cast('type', node['cls'])
+    kind = expect(node['cls'], type)
 
     def check(value: object, check_fields: Callable[[object], tuple[dict[str, object], object, object]]) -> object:
         if isinstance(value, kind):
             check_fields(value)
             return value
-        if not isinstance(value, dict):
+        if not is_dict(value):
             raise _error('dataclass_type', {'class_name': kind.__name__})
-        return kind(**check_fields(cast('object', value))[0])
+        return kind(**check_fields(value)[0])
 
     by_name = {field['name']: {'type': 'model-field', 'schema': field['schema']} for field in fields}
     read: Node = {'type': 'model-fields', 'fields': by_name, 'from_attributes': True}

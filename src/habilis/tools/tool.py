@@ -14,7 +14,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import ToolCallError, ToolDefinitionError, ToolResultError
 from habilis.core.similar_names import similar_names
 from habilis.sandbox.contract import Side
-from habilis.sandbox.host.functions import HostFunction, is_async
+from habilis.sandbox.host.functions import HostFunction, is_async, without_partial
 from habilis.tools import attempts
 from habilis.tools.calls import Calls
 from habilis.tools.context import Context, ContextParameter, take_context, type_name
@@ -403,14 +403,12 @@ def caller_names(frame: FrameType) -> Mapping[str, object]:
 
 
 def _name_of(function: object) -> str:
-    while isinstance(function, functools.partial):
-        function = cast('functools.partial[object]', function).func
+    function = without_partial(function)
     return str(getattr(function, '__name__', type(function).__name__))
 
 
 def _documentation(function: object) -> str:
-    while isinstance(function, functools.partial):
-        function = cast('functools.partial[object]', function).func
+    function = without_partial(function)
     own: str | None = function.__doc__
     if not inspect.isroutine(function) and not inspect.isclass(function):
         own = type(function).__call__.__doc__ or own

@@ -6,7 +6,7 @@ from typing import Any
 from habilis import CodeRules
 from habilis.agent import Agent, Result
 from habilis.agent.durable.training_rows import training_rows
-from habilis.agent.policies.imports import import_statements, permitted_imports
+from habilis.agent.policies.imports import Declared
 from habilis.agent.policies.small.policy import IMPORTS
 from habilis.journal import MemoryStore
 from habilis.journal.runs import read_run
@@ -79,9 +79,9 @@ async def test_imports_that_code_rules_refuse_are_not_offered() -> None:
 
 def test_every_import_of_the_small_policy_exists() -> None:
     names: dict[str, object] = {}
-    exec('\n'.join(import_statements(IMPORTS)), names)
+    exec('\n'.join(Declared(imports=IMPORTS).statements()), names)
     assert set(IMPORTS) <= set(names)
 
 
 def test_names_that_are_taken_are_left_out() -> None:
-    assert permitted_imports({'math': 'math', 'date': 'datetime'}, None, {'date'}) == {'math': 'math'}
+    assert Declared.permitted({'math': 'math', 'date': 'datetime'}, None, taken={'date'}).imports == {'math': 'math'}

@@ -17,8 +17,10 @@ def describe_type(kind: object) -> str:
 def _described(kind: object, depth: int) -> str:
     if kind is None or kind is type(None):
         return 'None'
-    if kind is Any or isinstance(kind, str):
-        return 'Any' if kind is Any else cast('str', kind)
+    if kind is Any:
+        return 'Any'
+    if isinstance(kind, str):
+        return kind
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Literal:
         return f'Literal[{", ".join(map(repr, arguments))}]'
@@ -49,4 +51,4 @@ def _fields(kind: object) -> Mapping[str, object]:
 
 
 def _name(kind: object) -> str:
-    return cast('str', getattr(kind, '__name__', None) or str(kind).replace('typing.', ''))
+    return str(getattr(kind, '__name__', None) or str(kind).replace('typing.', ''))

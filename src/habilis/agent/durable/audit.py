@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 from habilis.agent.durable.approvals import recorded_answer
 from habilis.agent.durable.records import APPROVE, ASKED, CALL_ID
@@ -11,7 +10,7 @@ from habilis.core.codec import CodecError, Json
 from habilis.core.dataclass_codec import DataclassCodec, pack_or_repr
 from habilis.core.errors import ToolArgumentsError, ToolDenied
 from habilis.core.integers import error_text
-from habilis.core.narrowing import json_object
+from habilis.core.narrowing import fields_in, is_dict, json_object
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import Record
 from habilis.journal.failures import decode_error
@@ -183,4 +182,4 @@ def unpacked(value: Json) -> object:
 
 def _as_arguments(value: Json) -> Mapping[str, object] | None:
     arguments = unpacked(value)
-    return cast('Mapping[str, object]', arguments) if isinstance(arguments, dict) else None
+    return fields_in(arguments) if is_dict(arguments) else None

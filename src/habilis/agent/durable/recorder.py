@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Ended, Result, Waiting
@@ -49,6 +49,7 @@ from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import EmptyReply, JournalError, NotDurable, RunStopped
 from habilis.core.integers import error_text
+from habilis.core.narrowing import fields_in
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
 from habilis.journal.failures import failed_paths
@@ -390,7 +391,7 @@ class Recorder:
             path=path,
             question=str(_field(request, 'question')),
             tool=str(_field(request, 'tool') or ''),
-            arguments=cast('dict[str, object]', codec.unpack(arguments)) if isinstance(arguments, dict) else {},
+            arguments=fields_in(codec.unpack(arguments)) if isinstance(arguments, dict) else {},
             diff=str(_field(request, 'diff') or ''),
             code=code_around(self.journal.index, path),
         )

@@ -5,31 +5,41 @@ import functools
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from habilis.agent.context.observation import DEFINED_TYPES, ROLLED_BACK, describe_hidden_tool, observe
 from habilis.agent.context.prompt import first_use_message
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.durable.cells import CellOutcome
-from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.events import CellFinished, CodeEvent, OutputEvent
-from habilis.agent.hooks.dispatch import Dispatcher
-from habilis.agent.loop.final_answer import NAME, FinalAnswer
-from habilis.agent.loop.limits import Meter
+from habilis.agent.loop.final_answer import NAME
+from habilis.agent.loop.foundation import Foundation
 from habilis.agent.loop.sandboxes import SANDBOX_TOOLS, Sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
 from habilis.agent.parsing.free_names import free_names
-from habilis.agent.policies import History, Policy, SeenCell, Verdict
-from habilis.agent.policies.imports import import_statements
+from habilis.agent.policies import SeenCell, Verdict
+from habilis.agent.policies.imports import Declared
 from habilis.core.errors import SandboxClosed, SandboxError
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Cell, CellError, Stream, Variable
-from habilis.tools import Toolbox
 
 _STUB = re.compile(r'^(?:async )?def (\w+)\(', re.MULTILINE)
 NOT_RECORDED = 'the result of this code was not recorded: it may have run, in part or to its end, or not at all'
 logger = logging.getLogger('habilis.agent')
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeToRun:
+    """One cell, before it is run."""
+
+    code: str
+    number: int
+    can_stop: bool
+    """Whether it may call `final_answer`."""
+
+    note: str = ''
+    """The end of its observation."""
 
 
 class CodeRunner:
@@ -38,40 +48,17 @@ class CodeRunner:
     leaves_stopped = False
     """Whether a cell without an outcome in the record is not run again."""
 
-    def __init__(
-        self,
-        sandboxes: Sandboxes,
-        *,
-        toolbox: Toolbox,
-        answer: FinalAnswer,
-        events: Dispatcher,
-        bounds: Bounds,
-        meter: Meter,
-        policy: Policy,
-        history: History,
-        imports: Mapping[str, str],
-        definitions: Mapping[str, str],
-        recorder: Recorder | None = None,
-    ) -> None:
+    def __init__(self, sandboxes: Sandboxes, base: Foundation, *, bounds: Bounds, declared: Declared) -> None:
         self.bounds = bounds
         self._sandboxes = sandboxes
         self._sandbox = sandboxes.main
-        self._toolbox = toolbox
-        self._answer = answer
-        self._events = events
-        self._meter = meter
-        self._policy = policy
-        self._history = history
-        self._imports = imports
-        """Names to import before the first cell, with their modules."""
-
-        self._definitions = definitions
-        """Functions to define before the first cell, with their source."""
-
+        self._toolbox, self._answer, self._events = base.toolbox, base.answer, base.events
+        self._meter, self._policy, self._history = base.meter, base.policy, base.history
+        self._recorder = base.recorder
+        self.declared = declared
         self._imported: Mapping[str, Variable] = {}
-        """Those of them that are no modules, described. They are no variables of the model."""
+        """Declared names that are no modules, described. They are no variables of the model."""
 
-        self._recorder = recorder
         self._variables: Mapping[str, Variable] = {}
         self._lost: set[str] = set()
         """Variables that could not be restored when the run was resumed."""
@@ -95,7 +82,7 @@ class CodeRunner:
         await self._restore_earlier(start.snapshots)
         if start.names is None:
             self.gone = () if await self._describe_variables() else None
-        if self._imports or self._definitions:
+        if self.declared.names:
             await self._import_names()
         if variables:
             await self._sandbox.set_variables(variables)
@@ -107,14 +94,10 @@ class CodeRunner:
     async def _import_names(self) -> None:
         """Import and define what the prompt declares, unless an earlier turn has a variable of that name."""
         earlier = await self._describe_variables()
-        missing = {name: module for name, module in self._imports.items() if name not in earlier}
-        defined = [source for name, source in self._definitions.items() if name not in earlier]
-        await self._sandbox.run('\n'.join([*import_statements(missing), *defined]), describe=True)
+        await self._sandbox.run('\n'.join(self.declared.statements(without=earlier)), describe=True)
         found = await self._describe_variables()
         self._imported = {
-            name: found[name]
-            for name in (*self._imports, *self._definitions)
-            if name in found and found[name].type in DEFINED_TYPES
+            name: found[name] for name in self.declared.names if name in found and found[name].type in DEFINED_TYPES
         }
 
     async def _restore_earlier(self, snapshots: Mapping[str, bytes]) -> None:
@@ -130,12 +113,11 @@ class CodeRunner:
                 except SandboxError as error:
                     logger.warning('variables of earlier turns are gone: %s', error)
 
-    async def run(self, code: str, *, number: int, can_stop: bool, note: str = '') -> CellOutcome:
-        """Run one cell, or take its outcome from the record. The observation ends with the `note`."""
+    async def run(self, wanted: CodeToRun) -> CellOutcome:
+        """Run one cell, or take its outcome from the record."""
+        code = wanted.code
         self._toolbox.add_called(free_names(code, self._variables))  # code of later cells may call them indirectly
-        live = functools.partial(self._run_live, code, number=number, can_stop=can_stop, note=note)
-        if self.leaves_stopped:
-            live = functools.partial(self._leave_stopped, code)
+        live = functools.partial(self._leave_stopped if self.leaves_stopped else self._run_live, wanted)
         try:
             if self._recorder is None:
                 outcome = await live()
@@ -154,18 +136,19 @@ class CodeRunner:
         self._history.turns.append((outcome.seen, outcome.verdict))
         return outcome
 
-    async def _leave_stopped(self, code: str) -> CellOutcome:
+    async def _leave_stopped(self, wanted: CodeToRun) -> CellOutcome:
         await self.restore()
         cell = Cell(error=CellError(kind='cancelled', type='Stopped', message=NOT_RECORDED))
         seen = f'Error:\n{cell.error}\n{ROLLED_BACK}'
-        return CellOutcome(code=code, cell=cell, observation=seen, variables=self._variables)
+        return CellOutcome(code=wanted.code, cell=cell, observation=seen, variables=self._variables)
 
-    async def _run_live(self, code: str, *, number: int, can_stop: bool, note: str) -> CellOutcome:
+    async def _run_live(self, wanted: CodeToRun) -> CellOutcome:
+        code = wanted.code
         self._is_live = True
         await self.restore()
         self._events.go_live()
         self._events.emit(CodeEvent(code=code))
-        functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
+        functions = [*self._toolbox.functions(), *([self._answer.function] if wanted.can_stop else [])]
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
         self._toolbox.open(code)
         waited = self._meter.waited
@@ -189,42 +172,33 @@ class CodeRunner:
         )
         self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
         tools = [function.name for function in functions]
-        return await self._outcome(code, cell, variables, tools, number=number, can_stop=can_stop, note=note)
+        return await self._outcome(wanted, cell, variables, tools)
 
     async def _outcome(
-        self,
-        code: str,
-        cell: Cell,
-        variables: Mapping[str, Variable],
-        tools: Sequence[str],
-        *,
-        number: int,
-        can_stop: bool,
-        note: str,
+        self, wanted: CodeToRun, cell: Cell, variables: Mapping[str, Variable], tools: Sequence[str]
     ) -> CellOutcome:
         """Judge a cell that has run, and tell the model of it."""
         names = [*variables, *tools]
         new = [variable for name, variable in variables.items() if self._variables.get(name) != variable]
-        coroutines = [variable.name for variable in new if variable.type == 'coroutine']
-        verdict = self._judge(code, cell, names=names, coroutines=coroutines, can_stop=can_stop)
+        verdict = self._judge(wanted, cell, names=names, new=new)
         seen = observe(
             cell,
-            code=code,
-            number=number,
+            code=wanted.code,
+            number=wanted.number,
             bounds=self.bounds,
             taken=names,
             new=new,
             known=self._variables,
             hidden=[describe_hidden_tool(one, variables) for one in new if one.name in {*tools} - {*self._variables}],
             calls=cell.calls,
-            note='\n'.join(filter(None, (self._first_used(cell), verdict.note, note))),
+            note='\n'.join(filter(None, (self._first_used(cell), verdict.note, wanted.note))),
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)
             variables = await self._describe_variables()  # the model was told of those just set
         answered = self._answer.is_given and not verdict.refuse
         return CellOutcome(
-            code=code,
+            code=wanted.code,
             cell=cell,
             observation=seen.text,
             verdict=verdict,
@@ -241,18 +215,16 @@ class CodeRunner:
         new = dict.fromkeys(call.tool for call in cell.calls if call.tool in unlisted)
         return first_use_message([self._toolbox.describe(name) for name in new])
 
-    def _judge(
-        self, code: str, cell: Cell, *, names: Sequence[str], coroutines: Sequence[str], can_stop: bool
-    ) -> Verdict:
+    def _judge(self, wanted: CodeToRun, cell: Cell, *, names: Sequence[str], new: Sequence[Variable]) -> Verdict:
         seen = SeenCell(
-            code=code,
+            code=wanted.code,
             cell=cell,
             calls=cell.calls,
             is_answer=self._answer.is_given,
-            can_stop=can_stop,
+            can_stop=wanted.can_stop,
             names=names,
             lost=self._lost,
-            coroutines=coroutines,
+            coroutines=[variable.name for variable in new if variable.type == 'coroutine'],
         )
         return self._history.allowed(self._policy.after_cell(seen, self._history), cell.calls)
 

@@ -7,20 +7,14 @@ from dataclasses import dataclass
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.contract import Ended
 from habilis.agent.durable.checkpoints import Checkpoints
-from habilis.agent.durable.recorder import Recorder
-from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.agreement import Comparison
 from habilis.agent.loop.code_turn import CodeRunner
-from habilis.agent.loop.final_answer import FinalAnswer
-from habilis.agent.loop.limits import Meter
+from habilis.agent.loop.foundation import Foundation
 from habilis.agent.loop.model_turn import ModelTurn
 from habilis.agent.loop.offered_tools import OfferedTools
 from habilis.agent.loop.output_validators import OutputValidators
 from habilis.agent.loop.tool_calls import ToolCaller
-from habilis.agent.policies import History, Policy
-from habilis.agent.run_spec import RunSpec
 from habilis.models.usage import Ledger
-from habilis.tools import Toolbox
 
 parent_ledgers: ContextVar[tuple[Ledger, ...]] = ContextVar('parent_ledgers', default=())
 """Ledgers of the runs around this one: a run inside a tool of another counts for that one too."""
@@ -42,28 +36,19 @@ calling_run: ContextVar[CallingRun | None] = ContextVar('calling_run', default=N
 """The run whose tool is running."""
 
 
-@dataclass(kw_only=True)
-class Components:
+@dataclass(frozen=True, kw_only=True)
+class Components(Foundation):
     """What a run is made of."""
 
-    spec: RunSpec
     conversation: Conversation
     model: ModelTurn
     code: CodeRunner | None
     """None for an agent without Python."""
 
     tools: ToolCaller
-    toolbox: Toolbox
     offered: OfferedTools
-    answer: FinalAnswer
     validators: OutputValidators
-    policy: Policy
-    history: History
-    meter: Meter
-    ledger: Ledger
     parent_ledgers: tuple[Ledger, ...]
-    events: Dispatcher
-    recorder: Recorder | None
     summary: str | None
     """Prompt of the final summary; None for no summary."""
 

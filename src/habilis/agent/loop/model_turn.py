@@ -18,7 +18,6 @@ from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.contract import Ended
-from habilis.agent.durable.recorder import Recorder
 from habilis.agent.events import (
     CompactedEvent,
     ModelProgress,
@@ -28,7 +27,7 @@ from habilis.agent.events import (
     TextEvent,
     ThinkingEvent,
 )
-from habilis.agent.hooks.dispatch import Dispatcher
+from habilis.agent.loop.foundation import Foundation
 from habilis.agent.loop.reply_reading import read_reply
 from habilis.agent.parsing.replies import code_is_complete, through_code
 from habilis.core.errors import ContextOverflow, FunctionsRefused, ModelError
@@ -63,10 +62,9 @@ class ModelTurn:
         self,
         model: Model,
         conversation: Conversation,
-        events: Dispatcher,
-        ledgers: Sequence[Ledger],
-        recorder: Recorder | None = None,
+        base: Foundation,
         *,
+        ledgers: Sequence[Ledger],
         use_text: Callable[[], None],
         variables: Callable[[], Iterable[Variable]],
         has_reached: Callable[[Usage], Ended | None],
@@ -76,18 +74,16 @@ class ModelTurn:
         Args:
             model: the model.
             conversation: the conversation of the run.
-            events: the events of the run.
-            ledgers: where usage is counted; that of the run first.
-            recorder: the record of the run.
+            base: events, record and ledger of the run.
+            ledgers: those of the runs around it, where usage is counted too.
             use_text: changes the prompt, because the server takes no functions.
             variables: the variables that are in the sandbox now.
             has_reached: the limit that the run has reached with so much usage.
         """
         self._model = model
         self._conversation = conversation
-        self._events = events
-        self._ledgers = ledgers
-        self._recorder = recorder
+        self._events, self._recorder = base.events, base.recorder
+        self._ledgers = (base.ledger, *ledgers)
         self._use_text = use_text
         self._variables = variables
         self._has_reached = has_reached

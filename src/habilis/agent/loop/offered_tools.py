@@ -6,10 +6,10 @@ from collections.abc import Callable, Container, Iterable, Sequence
 
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.prompt import PromptParts, changed_tools_message, system_prompt
+from habilis.agent.loop.foundation import Foundation
 from habilis.agent.loop.tool_calls import ToolCaller
-from habilis.agent.policies import History, Policy
 from habilis.models.tokens import count_tokens
-from habilis.tools import Tool, Toolbox, Toolset
+from habilis.tools import Tool, Toolset
 
 LISTED_SHARE = 1 / 6
 """Share of the budget that is used for some of the tools if it is too small for all."""
@@ -61,22 +61,13 @@ class OfferedTools:
     """The tools that the prompt of one run describes. The prompt changes only when they do."""
 
     def __init__(
-        self,
-        toolbox: Toolbox,
-        tools: ToolCaller,
-        *,
-        conversation: Conversation,
-        prompt: Callable[[], PromptParts],
-        policy: Policy,
-        history: History,
+        self, base: Foundation, tools: ToolCaller, *, conversation: Conversation, prompt: Callable[[], PromptParts]
     ) -> None:
-        self._toolbox = toolbox
+        self._toolbox, self._policy, self._history = base.toolbox, base.policy, base.history
         self._tools = tools
         self._conversation = conversation
         self._prompt = prompt
-        self._policy = policy
-        self._history = history
-        self._names, self._more = self._enabled(), toolbox.more_toolsets()
+        self._names, self._more = self._enabled(), self._toolbox.more_toolsets()
         self.system_without_stop = system_prompt(prompt().without_stop())
         """The system prompt of a step that cannot end the run."""
 

@@ -18,6 +18,7 @@ from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.code_turn import CodeRunner
 from habilis.agent.loop.components import Components, calling_run, parent_ledgers
 from habilis.agent.loop.final_answer import FinalAnswer
+from habilis.agent.loop.foundation import Foundation
 from habilis.agent.loop.further_solutions import compare_with, save_start
 from habilis.agent.loop.input_files import check_files, describe_file
 from habilis.agent.loop.limits import Meter
@@ -32,7 +33,7 @@ from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.agent.loop.variables import check_variables
 from habilis.agent.options import AgentSetup, AnyTool
 from habilis.agent.policies import History, Policy, load_policy
-from habilis.agent.policies.imports import import_statements, permitted_imports, script_runner
+from habilis.agent.policies.imports import Declared
 from habilis.core.errors import AgentError
 from habilis.models.contract import Model, check_images
 from habilis.models.files import File, Image
@@ -93,17 +94,58 @@ async def _build(
     setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, placed: Sequence[tuple[File, str]]
 ) -> StartedRun:
     """The run and its components. The order matters: the prompt describes the tools and the variables."""
-    spec, parent = inputs.spec, calling_run.get()
-    events = Dispatcher(spec.hooks, run=spec.run_id, agent=setup.name, parent=parent.id if parent else '')
-    model, recorder = inputs.model, inputs.recorder
-    meter = Meter(
-        spec.limits or RunLimits(),
-        local=model.traits.local and not model.traits.scripted,
-        delegate=delegate_name(setup),
-    )
+    recorder = inputs.recorder
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
+    base = _foundation(setup, inputs, sandboxes, results)
+    tools = ToolCaller(
+        base.toolbox, functions=inputs.model.traits.functions, python=setup.python, bounds=setup.observations
+    )
+    code = _code_runner(setup, base, sandboxes)
+    declared = code.declared if code else Declared()
+    prompt = functools.partial(_prompt, setup, inputs, sandboxes, base, tools, declared)
+    variables = await code.begin(base.spec.variables, inputs.start) if code else []
+    conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
+    situation = await _situation(inputs, base.policy, sandboxes if code else None)
+    first_message = _add_task(conversation, setup, base, code, variables=variables, placed=placed, situation=situation)
+    start_state = None if results is None else await save_start(setup, inputs, sandboxes)
+    comparison = compare_with(start_run, setup, inputs, results, start_state) if results and start_state else None
+    offered = OfferedTools(base, tools, conversation=conversation, prompt=prompt)
+    components = Components(
+        **vars(base),
+        conversation=conversation,
+        model=_model_turn(inputs, base, conversation, offered, code),
+        code=code,
+        tools=tools,
+        offered=offered,
+        validators=_validators(setup, base),
+        parent_ledgers=parent_ledgers.get(),
+        parent=calling_run.get(),
+        summary=setup.summary,
+        scripted=inputs.model.traits.scripted,
+        temperature=inputs.temperature,
+        checkpoints=_checkpoints(setup, inputs, sandboxes),
+        comparison=comparison,
+    )
+    return StartedRun(
+        run=Run(components),
+        sandboxes=sandboxes,
+        events=base.events,
+        start_state=start_state,
+        recorder=recorder,
+        prompt=Prompt(
+            system=conversation.system, asked=first_message, situation=situation, imports=declared.statements()
+        ),
+        spec=base.spec,
+    )
+
+
+def _foundation(
+    setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, results: CallResults | None
+) -> Foundation:
+    spec, traits, parent = inputs.spec, inputs.model.traits, calling_run.get()
+    events = Dispatcher(spec.hooks, run=spec.run_id, agent=setup.name, parent=parent.id if parent else '')
+    meter = Meter(spec.limits or RunLimits(), local=traits.local and not traits.scripted, delegate=delegate_name(setup))
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
-    policy = load_policy(setup.policy, model.traits)
     history = History(
         tools=toolbox.signatures(),
         found_tools=inputs.found_tools,
@@ -111,98 +153,75 @@ async def _build(
         is_talk=setup.talk,
     )
     history.expects_code = _expects_code(setup, inputs, sandboxes, history)
-    answer = FinalAnswer(OutputType(spec.output_type), toolbox.close)
-    tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
-    code = None
-    imports: Mapping[str, str] = {}
-    definitions: Mapping[str, str] = {}
-    if sandboxes is not None and setup.python:
-        taken = {*spec.variables, *(function.name for function in toolbox.functions())}
-        imports = permitted_imports(policy.imports(), sandboxes.main.code_rules, taken)
-        definitions = script_runner(sandboxes.main.code_rules, taken) if setup.skills else {}
-        code = CodeRunner(
-            sandboxes,
-            toolbox=toolbox,
-            answer=answer,
-            events=events,
-            bounds=setup.observations,
-            meter=meter,
-            policy=policy,
-            history=history,
-            imports=imports,
-            definitions=definitions,
-            recorder=recorder,
-        )
-    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools, imports, definitions, policy)
-    variables = await code.begin(spec.variables, inputs.start) if code else []
-    conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
+    return Foundation(
+        spec=spec,
+        toolbox=toolbox,
+        answer=FinalAnswer(OutputType(spec.output_type), toolbox.close),
+        policy=load_policy(setup.policy, traits),
+        history=history,
+        meter=meter,
+        ledger=inputs.ledger,
+        events=events,
+        recorder=inputs.recorder,
+    )
+
+
+def _validators(setup: AgentSetup, base: Foundation) -> OutputValidators:
+    return OutputValidators(
+        setup.output_validators,
+        output=base.answer.output,
+        toolbox=base.toolbox,
+        events=base.events,
+        recorder=base.recorder,
+    )
+
+
+def _code_runner(setup: AgentSetup, base: Foundation, sandboxes: Sandboxes | None) -> CodeRunner | None:
+    """Runs code that finds nothing imported that would hide a variable of the user or a tool."""
+    if sandboxes is None or not setup.python:
+        return None
+    taken = {*base.spec.variables, *(function.name for function in base.toolbox.functions())}
+    rules = sandboxes.main.code_rules
+    declared = Declared.permitted(base.policy.imports(), rules, taken=taken, scripts=bool(setup.skills))
+    return CodeRunner(sandboxes, base, bounds=setup.observations, declared=declared)
+
+
+def _model_turn(
+    inputs: RunInputs, base: Foundation, conversation: Conversation, offered: OfferedTools, code: CodeRunner | None
+) -> ModelTurn:
+    meter, parent = base.meter, calling_run.get()
+    return ModelTurn(
+        inputs.model,
+        conversation,
+        base,
+        ledgers=parent_ledgers.get(),
+        use_text=offered.use_text,
+        variables=(lambda: code.variables) if code is not None else tuple,
+        has_reached=lambda usage: meter.limit_reached(0, usage) or (parent.limit_reached() if parent else None),
+    )
+
+
+def _add_task(
+    conversation: Conversation,
+    setup: AgentSetup,
+    base: Foundation,
+    code: CodeRunner | None,
+    *,
+    variables: Sequence[Variable],
+    placed: Sequence[tuple[File, str]],
+    situation: str,
+) -> str:
+    """Tell the model the task, with the variables and files that it is about."""
+    spec, policy, history = base.spec, base.policy, base.history
     described = [_describe(variable, spec.variables) for variable in variables]
-    situation = await _situation(inputs, policy, sandboxes if code else None)
-    images = tuple(file for file in spec.attached if isinstance(file, Image))
-    first_message = conversation.add_task(
-        task_message(
-            spec.task,
-            described,
-            gone=code.gone if code else (),
-            files=[describe_file(file, path) for file, path in placed],
-        ),
-        images,
+    files = [describe_file(file, path) for file, path in placed]
+    return conversation.add_task(
+        task_message(spec.task, described, gone=code.gone if code else (), files=files),
+        tuple(file for file in spec.attached if isinstance(file, Image)),
         memory=spec.memory,
         situation=situation,
         note=policy.task_note(history, can_stop=True) if setup.python else '',
         note_without_stop=policy.task_note(history, can_stop=False) if setup.python else '',
-    )
-    start_state = None if results is None else await save_start(setup, inputs, sandboxes)
-    ledgers = parent_ledgers.get()
-    offered = OfferedTools(toolbox, tools, conversation=conversation, prompt=prompt, policy=policy, history=history)
-    components = Components(
-        spec=spec,
-        conversation=conversation,
-        model=ModelTurn(
-            model,
-            conversation,
-            events,
-            (inputs.ledger, *ledgers),
-            recorder,
-            use_text=offered.use_text,
-            variables=(lambda: code.variables) if code is not None else tuple,
-            has_reached=lambda usage: meter.limit_reached(0, usage) or (parent.limit_reached() if parent else None),
-        ),
-        code=code,
-        tools=tools,
-        toolbox=toolbox,
-        offered=offered,
-        answer=answer,
-        validators=OutputValidators(
-            setup.output_validators, output=answer.output, toolbox=toolbox, events=events, recorder=recorder
-        ),
-        policy=policy,
-        history=history,
-        meter=meter,
-        ledger=inputs.ledger,
-        parent_ledgers=ledgers,
-        parent=parent,
-        events=events,
-        recorder=recorder,
-        summary=setup.summary,
-        scripted=model.traits.scripted,
-        temperature=inputs.temperature,
-        checkpoints=_checkpoints(setup, inputs, sandboxes),
-        comparison=compare_with(start_run, setup, inputs, results, start_state) if results and start_state else None,
-    )
-    return StartedRun(
-        run=Run(components),
-        sandboxes=sandboxes,
-        events=events,
-        start_state=start_state,
-        recorder=recorder,
-        prompt=Prompt(
-            system=conversation.system,
-            asked=first_message,
-            situation=situation,
-            imports=(*import_statements(imports), *definitions.values()),
-        ),
-        spec=spec,
     )
 
 
@@ -258,28 +277,26 @@ def _prompt(
     setup: AgentSetup,
     inputs: RunInputs,
     sandboxes: Sandboxes | None,
-    toolbox: Toolbox,
+    base: Foundation,
     tools: ToolCaller,
-    imports: Mapping[str, str],
-    definitions: Mapping[str, str],
-    policy: Policy,
+    declared: Declared,
 ) -> PromptParts:
     given = bool(inputs.spec.attached or inputs.start.files or setup.skills)
     has_files = sandboxes is not None and (sandboxes.main.has_workspace or given)
     return PromptParts(
         functions=tools.are_functions,
         python=setup.python,
-        stubs=toolbox.stubs(),
+        stubs=base.toolbox.stubs(),
         model_tools=tools.model_tools,
         skills={skill.name: skill.description for skill in setup.skills},
-        has_script_runner=bool(definitions),
-        more_toolsets=toolbox.more_toolsets(),
+        has_script_runner=bool(declared.definitions),
+        more_toolsets=base.toolbox.more_toolsets(),
         output=OutputType(inputs.spec.output_type).name if inputs.spec.output_type is not None else None,
         instructions=inputs.instructions,
         packages=packages_rule(setup.sandbox_settings, files=has_files),
-        imports=tuple(imports),
+        imports=tuple(declared.imports),
         talk=setup.talk,
-        text=policy.text,
+        text=base.policy.text,
     )
 
 

@@ -9,6 +9,7 @@ from habilis.agent.context.prompt import answer_refused, artifacts_message
 from habilis.agent.contract import Step
 from habilis.agent.durable.cells import CellOutcome
 from habilis.agent.events import AnswerRefused, CompactedEvent, ObservationEvent
+from habilis.agent.loop.code_turn import CodeToRun
 from habilis.agent.loop.components import Components
 from habilis.agent.parsing.repetition import is_repeating
 from habilis.agent.parsing.replies import Parsed, parse_reply, parse_words
@@ -67,7 +68,9 @@ class Turns:
         elif parsed.code is not None and components.code is not None:
             is_partial = parsed.is_partial or reply.finish == 'early'
             note = components.policy.text('reply_partial') if is_partial else ''
-            outcome = await components.code.run(parsed.code, number=number, can_stop=can_stop, note=note)
+            outcome = await components.code.run(
+                CodeToRun(code=parsed.code, number=number, can_stop=can_stop, note=note)
+            )
             step = await self._take_outcome(reply, parsed.code, outcome, number)
         elif parsed.prose:
             step = await self._take_words(reply, parsed.prose, number, can_stop)
@@ -142,7 +145,7 @@ class Turns:
                 answers = ['Not done: the answer was given before.'] * len(calls)
             elif source is not None and components.code is not None:
                 code.append(source)
-                outcome = await components.code.run(source, number=number, can_stop=can_stop)
+                outcome = await components.code.run(CodeToRun(code=source, number=number, can_stop=can_stop))
                 observation = await self._observed(outcome)
                 answers = ['The answer was taken.' if observation is None else observation]
                 made += outcome.cell.calls

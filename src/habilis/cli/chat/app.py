@@ -35,6 +35,8 @@ from habilis.cli.run.request import CommandRequest
 from habilis.cli.settings import read_settings
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.core.errors import ModelError, SandboxError
+from habilis.core.settings import Settings
+from habilis.journal import Store
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.memory.contract import Embedder
@@ -108,36 +110,10 @@ class ChatApp:
         warming = [asyncio.ensure_future(_warm_up(embedder))]
         try:
             async with Memory(settings.memory, user=settings.user or '', embedder=embedder) as memory:
-                recorded = None
-                request = self._request
-                if self._resume is not None:
-                    wanted = self._resume
-                    if not wanted and self._front.is_present:
-                        wanted = await pick_chat(self._front, store, memory)
-                    recorded = await recorded_chat(store, settings.user or '', wanted)
-                    request = with_recorded_options(request, recorded)
+                request, recorded = await self._wanted(store, memory)
+                if recorded is not None:
                     settings = request.load_settings()
-                elif self._may_share and request.workspace is None and self._front.is_present:
-                    request = with_share(request, await choose_share(self._front, os.getcwd()))
-                hooks = await load_hooks(self._front, request.workspace, self._say)
-                request = await self._with_project_servers(request)
-                tools = [
-                    *(load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()),
-                    *servers_of(request, self._front.ask if self._front.is_present else None),
-                ]
-                chat = ChatSession(
-                    self._front,
-                    request,
-                    settings,
-                    memory=memory,
-                    store=store,
-                    tools=tools,
-                    hooks=hooks,
-                    mode=self._mode,
-                )
-                with self._front.working('starting'):
-                    await chat.open(self._say)
-                self._front.describe(lambda: chat.place)
+                chat = await self._chat(request, settings, memory=memory, store=store)
                 warming.append(asyncio.ensure_future(_start_sandbox(chat.settings.sandbox)))
                 if tasks := await chat.session.memory.tasks():
                     self._say('open tasks:')
@@ -153,6 +129,35 @@ class ChatApp:
                 each.cancel()
             await asyncio.gather(*warming, return_exceptions=True)
             await store.close()
+
+    async def _wanted(self, store: Store, memory: Memory) -> tuple[CommandRequest, Recorded | None]:
+        """The request with the options of the conversation to resume, or with the folder that the user shares."""
+        request = self._request
+        if self._resume is not None:
+            wanted = self._resume
+            if not wanted and self._front.is_present:
+                wanted = await pick_chat(self._front, store, memory)
+            recorded = await recorded_chat(store, memory.user, wanted)
+            return with_recorded_options(request, recorded), recorded
+        if self._may_share and request.workspace is None and self._front.is_present:
+            request = with_share(request, await choose_share(self._front, os.getcwd()))
+        return request, None
+
+    async def _chat(self, request: CommandRequest, settings: Settings, *, memory: Memory, store: Store) -> ChatSession:
+        """The session, open, with what the user agrees to take from a shared folder."""
+        hooks = await load_hooks(self._front, request.workspace, self._say)
+        request = await self._with_project_servers(request)
+        tools = [
+            *(load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()),
+            *servers_of(request, self._front.ask if self._front.is_present else None),
+        ]
+        chat = ChatSession(
+            self._front, request, settings, memory=memory, store=store, tools=tools, hooks=hooks, mode=self._mode
+        )
+        with self._front.working('starting'):
+            await chat.open(self._say)
+        self._front.describe(lambda: chat.place)
+        return chat
 
     async def _with_project_servers(self, request: CommandRequest) -> CommandRequest:
         """The request with the MCP servers of the shared folder, if the user agrees or has agreed."""

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from habilis.cli.backend_options import BackendOptions
 from habilis.cli.interrupt import run_interruptible
 from habilis.cli.options import Journal, Network, User, folder, words
-from habilis.cli.sandbox.command import Backend, MemoryMb, Packages, Seconds, sandbox_choice, sandbox_settings
-from habilis.cli.serve.listening import announced_address
+from habilis.cli.sandbox.command import Backend, MemoryMb, Packages, SandboxOptionsGroup, Seconds
+from habilis.cli.serve.listening import announced_address, listening_socket, start_failures
 from habilis.cli.serve.sandboxes import KEY_VARIABLE, Idle, Keys
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
@@ -22,9 +21,11 @@ from habilis.core.folders import data_folder
 if TYPE_CHECKING:
     from habilis.core.settings import Settings
     from habilis.journal import Store
+    from habilis.sandbox.options import SandboxSettings
     from habilis.server.mcp.apps import App
     from habilis.server.mcp.settings import McpSettings
     from habilis.server.mcp.stdio import Wire
+    from habilis.server.settings import ServiceSettings
 
 EPILOG = f"""\b
 Over HTTP, any address but this machine's needs a key: --key, or the environment variable {KEY_VARIABLE}.
@@ -80,37 +81,46 @@ def serve(
     from habilis.server.mcp.stdio import Wire
 
     wire = None if http else Wire()  # first of all: programs print when they are imported
-    from habilis.core.errors import HabilisError
-    from habilis.server.mcp.settings import REQUEST_BYTES, SESSIONS, McpSettings
+    choice = SandboxOptionsGroup(
+        sandbox=sandbox,
+        seconds=seconds,
+        memory_mb=memory_mb,
+        workspace=workspace,
+        read_only=bool(workspace) and not write,
+        packages=packages,
+        network=network,
+    ).choice()
+    settings = read_settings(lambda: settings_with_options({'library': library, 'journal': journal, 'user': user}))
+    with start_failures(TypeError):
+        service = _service(host, port, key, choice.backend, idle)
+        _serve(wire, [_load(name) for name in apps or ()], _offered(settings, choice.settings, service))
+
+
+def _service(host: str, port: int, keys: Sequence[str] | None, backend: str, idle: float) -> 'ServiceSettings':
+    from habilis.server.mcp.settings import REQUEST_BYTES, SESSIONS
     from habilis.server.settings import ServiceSettings
 
-    choice = sandbox_choice(
-        sandbox,
-        sandbox_settings(seconds, memory_mb, workspace, bool(workspace) and not write, packages, None, network),
-        BackendOptions(),
+    return ServiceSettings(
+        host=host,
+        port=port,
+        keys=tuple(words(keys) or words([os.environ.get(KEY_VARIABLE, '')])),
+        backend=backend,
+        idle_seconds=idle,
+        sandboxes=SESSIONS,
+        body_bytes=REQUEST_BYTES,
     )
-    settings = read_settings(lambda: settings_with_options({'library': library, 'journal': journal, 'user': user}))
-    try:
-        service = ServiceSettings(
-            host=host,
-            port=port,
-            keys=tuple(words(key) or words([os.environ.get(KEY_VARIABLE, '')])),
-            backend=choice.backend,
-            idle_seconds=idle,
-            sandboxes=SESSIONS,
-            body_bytes=REQUEST_BYTES,
-        )
-        offered = McpSettings(
-            sandbox=choice.settings,
-            library=Path(settings.library).expanduser() if settings.library else data_folder() / 'library',
-            open_journal=_journal(settings),
-            user=settings.user or '',
-            service=service,
-        )
-        _serve(wire, [_load(name) for name in apps or ()], offered)
-    except (HabilisError, ImportError, TypeError) as error:
-        say(str(error))
-        raise typer.Exit(2) from None
+
+
+def _offered(settings: 'Settings', sandbox: 'SandboxSettings', service: 'ServiceSettings') -> 'McpSettings':
+    from habilis.server.mcp.settings import McpSettings
+
+    return McpSettings(
+        sandbox=sandbox,
+        library=Path(settings.library).expanduser() if settings.library else data_folder() / 'library',
+        open_journal=_journal(settings),
+        user=settings.user or '',
+        service=service,
+    )
 
 
 def _load(name: str) -> 'App':
@@ -136,12 +146,7 @@ def _serve(wire: 'Wire | None', apps: 'Sequence[App]', settings: 'McpSettings') 
     if wire is not None:
         run_interruptible(lambda: serve_stdio(wire, apps, settings))
         return
-    try:
-        server, listening = http_server(apps, settings)
-    except OSError as error:
-        service = settings.service
-        say(f'cannot listen on {service.host}:{service.port}: {error.strerror}; choose another --port')
-        raise typer.Exit(2) from None
+    server, listening = http_server(apps, settings), listening_socket(settings.service)
     place = announced_address(settings.service.host, listening.getsockname()[1])
     say(f'Serving MCP on http://{place}/mcp. Stop with Ctrl-C.')
     with contextlib.suppress(KeyboardInterrupt):

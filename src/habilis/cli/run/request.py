@@ -11,6 +11,7 @@ from habilis.cli.backend_options import BackendOptions
 from habilis.cli.options import ModeName
 from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
+from habilis.core.narrowing import fields_in, is_dict, items_in
 from habilis.core.secrets import redact
 from habilis.core.settings import Settings, check_model, load_settings
 from habilis.models.contract import Model
@@ -188,19 +189,20 @@ class CommandRequest:
     ) -> Self | None:
         """The request with the options of a recorded run; None if `habilis run` did not make it."""
         recorded = meta.get(META_KEY)
-        if not isinstance(recorded, dict):
+        if not is_dict(recorded):
             return None
-        known = cast('dict[str, Any]', recorded)
+        known: dict[str, Any] = fields_in(recorded)
         model, workspace = overrides.get('model'), overrides.get('workspace') or known.get('workspace')
-        settings = cast('dict[str, object]', known.get('settings') or {})
+        settings = fields_in(known.get('settings'))
         recorded_model, model_overrides = _recorded_model(known)
-        tools = cast('dict[str, Any] | None', known.get('tools'))
-        backend = cast('dict[str, Any]', known.get('backend') or {})
+        tools: dict[str, Any] = fields_in(known.get('tools'))
+        backend: dict[str, Any] = fields_in(known.get('backend'))
         is_trusted = overrides.get('trusted', True)
-        if not is_trusted:
+        if not is_trusted:  # it must not reach more than its sandbox
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
-            _refuse_untrusted_tools(known)
+            if any(known.get(name) for name in ('tools', 'network', 'library', 'skills', 'mcp')):
+                raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
             spec=spec,
@@ -215,7 +217,7 @@ class CommandRequest:
             checkpoints=known.get('checkpoints') is True and is_trusted,
             mode=next((mode for mode in get_args(ModeName) if mode == known.get('mode')), None),
             delegate=known.get('delegate') is True,
-            tools=None if tools is None else ToolNames(**tools),
+            tools=ToolNames(**tools) if tools else None,
             mcp=_names(known, 'mcp'),
             library=known.get('library'),
             skills=_names(known, 'skills'),
@@ -244,12 +246,6 @@ class CommandRequest:
         return settings
 
 
-def _refuse_untrusted_tools(known: Mapping[str, Any]) -> None:
-    """An imported run must not reach more than its sandbox. Raises `JournalError`."""
-    if any(known.get(name) for name in ('tools', 'network', 'library', 'skills', 'mcp')):
-        raise JournalError(UNTRUSTED_TOOLS)
-
-
 def _given(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
@@ -257,7 +253,7 @@ def _given(values: Mapping[str, object]) -> dict[str, object]:
 def _recorded_model(known: Mapping[str, Any]) -> tuple[str | None, Overrides]:
     """The model of a recorded run: by its name, or by its server where the settings do not have the name."""
     overrides = cast('Overrides', known.get('overrides') or {})
-    server = cast('dict[str, str]', known.get('server') or {})
+    server = {name: str(value) for name, value in fields_in(known.get('server')).items()}
     model = known.get('model')
     if not server or model in load_settings().models:
         return model, overrides
@@ -267,7 +263,7 @@ def _recorded_model(known: Mapping[str, Any]) -> tuple[str | None, Overrides]:
 
 
 def _names(recorded: Mapping[str, object], name: str) -> list[str]:
-    return [str(value) for value in cast('list[object]', recorded.get(name) or [])]
+    return [str(value) for value in items_in(recorded.get(name))]
 
 
 def _absolute_path(name: str) -> str:

@@ -1,10 +1,12 @@
 """Options of `habilis sandbox`. Other rooms are imported when a command runs, so that `--help` is fast."""
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from habilis.cli import backend_options
+from habilis.cli.option_groups import take, takes
 from habilis.cli.options import Network, command_group, folder, not_empty, words
 from habilis.cli.streams import say
 
@@ -77,26 +79,67 @@ Examples:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class SandboxOptionsGroup:
+    """The sandbox of `habilis sandbox`, and of `habilis mcp serve`."""
+
+    sandbox: Backend = 'auto'
+    seconds: Seconds = None
+    memory_mb: MemoryMb = None
+    workspace: Workspace = None
+    read_only: ReadOnly = False
+    packages: Packages = None
+    env: Env = None
+    network: Network = None
+    sandbox_image: backend_options.Image = None
+    sandbox_url: backend_options.Url = None
+    allow_weak: backend_options.AllowWeak = False
+
+    def choice(self) -> 'SandboxChoice':
+        """The backend with the arguments for `Sandbox.create`. An option of another backend is a usage error."""
+        from habilis.cli.sandbox.terminal import SandboxChoice
+        from habilis.cli.settings import usage_errors
+        from habilis.sandbox.backends import names
+
+        settings = self._settings()
+        if self.sandbox not in (known := [*names(), 'auto']):
+            msg = f'there is no sandbox {self.sandbox!r}; there is {", ".join(known)}'
+            raise typer.BadParameter(msg, param_hint='--sandbox')
+        own = backend_options.BackendOptions(image=self.sandbox_image, url=self.sandbox_url, allow_weak=self.allow_weak)
+        with usage_errors():
+            own.check(self.sandbox)
+            return SandboxChoice(self.sandbox, {**settings, **own.settings_for(self.sandbox)})
+
+    def _settings(self) -> 'SandboxSettings':
+        if self.read_only and self.workspace is None:
+            msg = '--read-only needs a workspace; name a folder with --workspace'
+            raise typer.BadParameter(msg, param_hint='--read-only')
+        from habilis.core.limits import Limits
+
+        given = {'seconds': self.seconds, 'memory_mb': self.memory_mb}
+        try:
+            limits = Limits(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        except ValueError as error:
+            raise typer.BadParameter(str(error).replace('Limits.', '--').replace('_', '-')) from None
+        return {
+            'limits': limits,
+            'workspace': self.workspace,
+            'read_only': self.read_only,
+            'packages': words(self.packages),
+            'env': dict(map(_variable, self.env or [])),
+            'network': words(self.network) or None,
+        }
+
+
 @app.command(epilog=RUN_EPILOG)
+@takes(SandboxOptionsGroup)
 def run(
     file: Annotated[str, typer.Argument(metavar='FILE|-', help='Python file, or - to read stdin.', show_default=False)],
-    sandbox: Backend = 'auto',
-    seconds: Seconds = None,
-    memory_mb: MemoryMb = None,
-    workspace: Workspace = None,
-    read_only: ReadOnly = False,
-    packages: Packages = None,
-    env: Env = None,
-    network: Network = None,
-    sandbox_image: backend_options.Image = None,
-    sandbox_url: backend_options.Url = None,
-    allow_weak: backend_options.AllowWeak = False,
     json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
+    **given: Any,
 ) -> None:
     """Run a file in a new sandbox. Prints its output, then the value of its last expression or its error."""
-    settings = sandbox_settings(seconds, memory_mb, workspace, read_only, packages, env, network)
-    backend = backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak)
-    choice = sandbox_choice(sandbox, settings, backend)
+    choice = take(SandboxOptionsGroup, given).choice()
     from habilis.cli.sandbox.run import SourceError, run_file
 
     try:
@@ -108,73 +151,13 @@ def run(
 
 
 @app.command(epilog=REPL_EPILOG)
-def repl(
-    sandbox: Backend = 'auto',
-    seconds: Seconds = None,
-    memory_mb: MemoryMb = None,
-    workspace: Workspace = None,
-    read_only: ReadOnly = False,
-    packages: Packages = None,
-    env: Env = None,
-    network: Network = None,
-    sandbox_image: backend_options.Image = None,
-    sandbox_url: backend_options.Url = None,
-    allow_weak: backend_options.AllowWeak = False,
-) -> None:
+@takes(SandboxOptionsGroup)
+def repl(**given: Any) -> None:
     """Start an interactive prompt in a sandbox. Variables persist; top-level `await` works."""
-    settings = sandbox_settings(seconds, memory_mb, workspace, read_only, packages, env, network)
-    backend = backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak)
-    choice = sandbox_choice(sandbox, settings, backend)
+    choice = take(SandboxOptionsGroup, given).choice()
     from habilis.cli.sandbox.repl import interact
 
     raise typer.Exit(interact(choice))
-
-
-def sandbox_choice(name: str, settings: 'SandboxSettings', backend: backend_options.BackendOptions) -> 'SandboxChoice':
-    """The backend with its own settings. An option of another backend is a usage error."""
-    from habilis.cli.sandbox.terminal import SandboxChoice
-    from habilis.cli.settings import usage_errors
-    from habilis.sandbox.backends import names
-
-    if name not in (known := [*names(), 'auto']):
-        msg = f'there is no sandbox {name!r}; there is {", ".join(known)}'
-        raise typer.BadParameter(msg, param_hint='--sandbox')
-    with usage_errors():
-        backend.check(name)
-        return SandboxChoice(name, {**settings, **backend.settings_for(name)})
-
-
-def sandbox_settings(
-    seconds: float | None,
-    memory_mb: int | None,
-    workspace: str | None,
-    read_only: bool,
-    packages: list[str] | None,
-    env: list[str] | None,
-    network: list[str] | None,
-) -> 'SandboxSettings':
-    """Arguments for `Sandbox.create`."""
-    if read_only and workspace is None:
-        msg = '--read-only needs a workspace; name a folder with --workspace'
-        raise typer.BadParameter(msg, param_hint='--read-only')
-    from habilis.core.limits import Limits
-
-    try:
-        limits = Limits()
-        limits = Limits(
-            seconds=limits.seconds if seconds is None else seconds,
-            memory_mb=limits.memory_mb if memory_mb is None else memory_mb,
-        )
-    except ValueError as error:
-        raise typer.BadParameter(str(error).replace('Limits.', '--').replace('_', '-')) from None
-    return {
-        'limits': limits,
-        'workspace': workspace,
-        'read_only': read_only,
-        'packages': words(packages),
-        'env': dict(map(_variable, env or [])),
-        'network': words(network) or None,
-    }
 
 
 def _variable(text: str) -> tuple[str, str]:

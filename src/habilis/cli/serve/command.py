@@ -10,7 +10,7 @@ from habilis.cli import options
 from habilis.cli.memory.options import EmbedderName
 from habilis.cli.option_groups import WorkOptionsGroup, take, takes
 from habilis.cli.serve import sandboxes, tokens
-from habilis.cli.streams import say
+from habilis.cli.serve.listening import start_failures
 
 EPILOG = """\b
 Examples:
@@ -55,9 +55,7 @@ def serve(
     work = take(WorkOptionsGroup, given)
     work.check()
     request = work.request(settings={'embedder': embedder})
-    from habilis.core.errors import HabilisError
-
-    try:
+    with start_failures(), contextlib.suppress(KeyboardInterrupt):
         settings = AssistantSettings(
             host=host,
             port=port,
@@ -66,8 +64,4 @@ def serve(
             certificate_key=certificate_key,
             plain_http=plain_http,
         )
-        with contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(serve_assistant(request, settings))
-    except (HabilisError, ImportError) as error:
-        say(str(error))
-        raise typer.Exit(2) from None
+        asyncio.run(serve_assistant(request, settings))

@@ -1,15 +1,28 @@
 """The socket of a service, and its address for people."""
 
+import contextlib
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import typer
 
 from habilis.cli.streams import say
+from habilis.core.errors import HabilisError
 
 if TYPE_CHECKING:
     from socket import socket
 
     from habilis.server.settings import HttpSettings
+
+
+@contextlib.contextmanager
+def start_failures(*more: type[Exception]) -> Generator[None]:
+    """End the command with the reason why a server cannot start; also after errors of the types `more`."""
+    try:
+        yield
+    except (HabilisError, ImportError, *more) as error:
+        say(str(error))
+        raise typer.Exit(2) from None
 
 
 def listening_socket(settings: 'HttpSettings') -> 'socket':

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habilis.cli.serve.listening import announced_address, listening_socket
+from habilis.cli.serve.listening import announced_address, listening_socket, start_failures
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
@@ -68,10 +68,8 @@ def sandboxes(
     idle: Idle = 900.0,
 ) -> None:
     """Serve sandboxes over HTTP: create, run cells, files, snapshots; and the backend `remote`."""
-    from habilis.core.errors import HabilisError
-
     keys = tuple(key or os.environ.get(KEY_VARIABLE, '').split(','))
-    try:
+    with start_failures(TypeError):
         from habilis.server.settings import ServiceSettings
 
         settings = ServiceSettings(
@@ -87,9 +85,6 @@ def sandboxes(
             idle_seconds=idle,
         )
         server, listening = _listen(settings)
-    except (HabilisError, ImportError, TypeError) as error:
-        say(str(error))
-        raise typer.Exit(2) from None
     _announce(settings, announced_address(settings.host, listening.getsockname()[1]))
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.serve([listening]))

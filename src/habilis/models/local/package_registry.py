@@ -14,8 +14,8 @@ import sys
 import zipfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import cast
 
+from habilis.core.narrowing import fields_in
 from habilis.models.local.catalogue import RegistrySource
 from habilis.models.local.partial_file import CHUNK, Cancelled, DiskFailed, PartialFile, SourceFailed
 
@@ -47,9 +47,7 @@ def complete_parts(note: Path, source: RegistrySource, on_disk: int) -> tuple[in
         recorded = json.loads(note.read_text('utf-8'))
     except (OSError, ValueError):
         return 0, 0
-    if not isinstance(recorded, dict):
-        return 0, 0
-    match cast('dict[str, object]', recorded):
+    match fields_in(recorded):
         case {'source': str(identity), 'parts': int(parts), 'offset': int(offset)}:
             fits = identity == _identity(source) and 0 < parts <= source.count and 0 < offset <= on_disk
             return (parts, offset) if fits else (0, 0)

@@ -77,10 +77,16 @@ def host_function(function: 'AnyFunction | HostFunction') -> HostFunction:
     )
 
 
-def is_async(function: object) -> bool:
-    """Whether calling it returns a coroutine. Understands objects with an `async def __call__`, and `partial`."""
+def without_partial(function: object) -> object:
+    """The function of a `partial`, or of one inside another."""
     while isinstance(function, functools.partial):
         function = cast('functools.partial[object]', function).func
+    return function
+
+
+def is_async(function: object) -> bool:
+    """Whether calling it returns a coroutine. Understands objects with an `async def __call__`, and `partial`."""
+    function = without_partial(function)
     method: object = getattr(type(function), '__call__', None)  # noqa: B004
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
 

@@ -9,6 +9,7 @@ import re
 from typing import cast
 
 from habilis.core.codec import CodecError, Json, check_size, parse, parse_with, scan, unpack
+from habilis.core.narrowing import fields_in, is_dict, is_list
 
 PIECE = 1 << 16
 """Max characters that are given to the C parser at once, except for a long string, which it copies quickly."""
@@ -189,18 +190,17 @@ def fields_of(body: str, *types: type) -> list[Json]:
         parts = parse_message(body)
     except CodecError as error:
         raise RefusedCall('RuntimeError', f'malformed message: {error}') from None
-    right = isinstance(parts, list) and len(parts) == len(types)
-    if not right or not all(type(part) is kind for part, kind in zip(cast('list[Json]', parts), types, strict=True)):
-        raise RefusedCall('RuntimeError', 'malformed message')
-    return cast('list[Json]', parts)
+    if isinstance(parts, list) and [type(part) for part in parts] == [*types]:
+        return parts
+    raise RefusedCall('RuntimeError', 'malformed message')
 
 
 def arguments_of(packed: Json) -> tuple[list[object], dict[str, object]]:
     """Positional and named arguments of a call. Raises `CodecError`."""
     values = unpack(packed)
-    if isinstance(values, list) and len(cast('list[object]', values)) == 2:
-        args, kwargs = cast('list[object]', values)
-        if isinstance(args, list) and isinstance(kwargs, dict) and all(isinstance(key, str) for key in kwargs):  # type: ignore[misc]
-            return cast('list[object]', args), cast('dict[str, object]', kwargs)
+    if is_list(values) and len(values) == 2:
+        args, kwargs = values
+        if is_list(args) and is_dict(kwargs) and len(named := fields_in(kwargs)) == len(kwargs):
+            return args, named
     msg = 'malformed arguments'
     raise CodecError(msg)

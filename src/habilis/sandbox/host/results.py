@@ -5,7 +5,6 @@ import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, pack, unpack
 from habilis.core.errors import SandboxError
@@ -25,9 +24,7 @@ MAX_LINE = 1 << 31
 MAX_NAME = 1000
 MAX_SHOWN = 100
 MAX_UNDONE = 5
-_KINDS_FROM_GUEST: frozenset[str] = frozenset(
-    {'exception', 'syntax', 'exit', 'code_rules', 'memory', 'output', 'calls'}
-)
+_KINDS_FROM_GUEST: tuple[ErrorKind, ...] = ('exception', 'syntax', 'exit', 'code_rules', 'memory', 'output', 'calls')
 
 
 class Malformed(CodecError):
@@ -169,12 +166,13 @@ def _limit_reached(kind: ErrorKind, host: CellHost) -> str:
 def _parse_error(data: Json) -> CellError | None:
     if data is None:
         return None
-    kind = data.get('kind') if isinstance(data, dict) else None
-    if not isinstance(data, dict) or not isinstance(kind, str) or kind not in _KINDS_FROM_GUEST:
+    said = data.get('kind') if isinstance(data, dict) else None
+    kind: ErrorKind | None = next((one for one in _KINDS_FROM_GUEST if one == said), None)
+    if not isinstance(data, dict) or kind is None:
         raise Malformed('error')
     line = data.get('line')
     return CellError(
-        kind=cast('ErrorKind', kind),
+        kind=kind,
         type=_text(data.get('type', ''), 200),
         message=_text(data.get('message', ''), 10_000),
         traceback=_text(data.get('traceback', ''), 50_000),

@@ -43,17 +43,17 @@ async def serve_stdio(wire: Wire, apps: 'Sequence[App]', settings: McpSettings) 
         await _close(apps)
 
 
-def http_server(apps: 'Sequence[App]', settings: McpSettings) -> 'tuple[Server, socket]':
-    """A server for many clients, and the socket to serve. Raises `OSError` if the port is taken.
+def http_server(apps: 'Sequence[App]', settings: McpSettings) -> 'Server':
+    """A server for many clients.
 
     Without keys everybody on this machine can connect, so that the run history is not offered.
     """
     from habilis.server.mcp.http import make_mcp_app
-    from habilis.server.serve import listen, make_server
+    from habilis.server.serve import make_server
 
     if not settings.service.keys:
         settings = replace(settings, open_journal=None)
-    return make_server(make_mcp_app(settings, apps), settings.service), listen(settings.service)
+    return make_server(make_mcp_app(settings, apps), settings.service)
 
 
 async def serve_http(server: 'Server', listening: 'socket', apps: 'Sequence[App]') -> None:

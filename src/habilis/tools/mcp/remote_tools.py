@@ -4,9 +4,10 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from habilis.core.errors import ToolDefinitionError
+from habilis.core.narrowing import is_dict
 from habilis.core.similar_names import similar_names
 from habilis.tools.contract import ToolOptions
 from habilis.tools.events import NoticeEvent
@@ -176,7 +177,7 @@ def _result_hint(tool: 'mcp_types.Tool', classes: dict[object, object]) -> objec
 
 def _is_wrapped(schema: 'dict[str, Any] | None') -> bool:
     properties = (schema or {}).get('properties')
-    return isinstance(properties, dict) and [*cast('dict[str, Any]', properties)] == ['result']
+    return is_dict(properties) and [*properties] == ['result']
 
 
 def _options(tool: 'mcp_types.Tool') -> ToolOptions:
@@ -211,7 +212,11 @@ class RemoteTools(Toolset):
         self._server, self._taken, self._listing = server, taken, server.listing
         self._known = KnownTools(server.address)
         tools = [self._tool(name, remote) for name, remote in self._listing.named(taken).items()]
-        tools += [one for one in self._readers() if one.name not in taken]
+        readers = [
+            *(self._resource_readers() if self._listing.has_resources else ()),
+            *(self._prompt_readers() if self._listing.has_prompts else ()),
+        ]
+        tools += [one for one in readers if one.name not in taken]
         name = identifier(server.name, [tool.name for tool in tools])  # a toolset and a tool are no namesakes
         super().__init__(name, tools, server.enabled)
 
@@ -250,8 +255,7 @@ class RemoteTools(Toolset):
         made.description = remote.description
         return made
 
-    def _readers(self) -> list[AnyTool]:
-        """Tools that read the resources and prompts of the server."""
+    def _resource_readers(self) -> list[AnyTool]:
         request, name = self._server.connection.request, identifier(self._server.name)
 
         async def resources() -> list[dict[str, str]]:
@@ -263,6 +267,15 @@ class RemoteTools(Toolset):
 
         async def read(uri: str) -> str:
             return text_of_resource(await request(lambda client, _: client.read_resource(uri, cache_mode='refresh')))
+
+        described = f'The resources of the MCP server {name}: uri, name, description.'
+        return [
+            _reader(resources, f'{name}_resources', described),
+            _reader(read, f'{name}_read_resource', f'The text of a resource of the MCP server {name}.'),
+        ]
+
+    def _prompt_readers(self) -> list[AnyTool]:
+        request, name = self._server.connection.request, identifier(self._server.name)
 
         async def prompts() -> list[dict[str, Any]]:
             found = await request(lambda client, _: client.list_prompts(cache_mode='refresh'))
@@ -278,20 +291,10 @@ class RemoteTools(Toolset):
         async def prompt(name: str, arguments: dict[str, str] | None = None) -> str:
             return text_of_prompt(await request(lambda client, _: client.get_prompt(name, arguments)))
 
-        made: list[AnyTool] = []
-        if self._listing.has_resources:
-            made += [
-                _reader(
-                    resources, f'{name}_resources', f'The resources of the MCP server {name}: uri, name, description.'
-                ),
-                _reader(read, f'{name}_read_resource', f'The text of a resource of the MCP server {name}.'),
-            ]
-        if self._listing.has_prompts:
-            made += [
-                _reader(prompts, f'{name}_prompts', f'The prompts of the MCP server {name}, and their arguments.'),
-                _reader(prompt, f'{name}_prompt', f'A prompt of the MCP server {name}, filled in.'),
-            ]
-        return made
+        return [
+            _reader(prompts, f'{name}_prompts', f'The prompts of the MCP server {name}, and their arguments.'),
+            _reader(prompt, f'{name}_prompt', f'A prompt of the MCP server {name}, filled in.'),
+        ]
 
 
 def _reader(function: Callable[..., object], name: str, description: str) -> AnyTool:

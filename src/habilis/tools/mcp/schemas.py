@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, cast
 
 import typing_extensions
 
-from habilis.core.narrowing import is_list, is_mapping
+from habilis.core.narrowing import is_list, is_mapping, items_in
 from habilis.tools.mcp.descriptions import clean_line
 
 MAX_DEPTH = 40
@@ -89,7 +89,7 @@ class SchemaTypes:
             return flat['type'] == 'null'
         kinds = flat.get('type', 'null' if flat.keys().isdisjoint(_CHOICES) else '')
         members = [*_schemas(flat, 'anyOf'), *_schemas(flat, 'oneOf')]
-        named = None in cast('Sequence[object]', flat.get('enum', ()))
+        named = None in items_in(flat.get('enum'))
         is_const = 'const' in flat and flat['const'] is None
         in_kinds = 'null' in kinds if is_list(kinds) else kinds == 'null'
         return in_kinds or named or is_const or any(self.accepts_null(member) for member in members)
@@ -110,7 +110,7 @@ class SchemaTypes:
                 rest = {other: value for other, value in flat.items() if other not in {key, *_NOTES}}
                 return _union(self.hint(_merge(rest, one), name, inner) for one in _schemas(flat, key))
         if 'const' in flat or 'enum' in flat:
-            return _choices(cast('Sequence[object]', [flat['const']] if 'const' in flat else flat['enum']))
+            return _choices([flat['const']] if 'const' in flat else items_in(flat['enum']))
         kinds = flat.get('type', _implied(flat))
         hints = [self._of_type(kind, flat, name, inner) for kind in (kinds if is_list(kinds) else [kinds])]
         return _union([*hints, None] if flat.get('nullable') is True else hints)

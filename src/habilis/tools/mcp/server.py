@@ -18,7 +18,7 @@ from habilis.tools.mcp.invalid_tools import InvalidTools, without_invalid_tools
 from habilis.tools.mcp.remote_tools import Listing, RemoteTools
 from habilis.tools.mcp.schemas import identifier
 from habilis.tools.mcp.server_requests import MAX_SAMPLES, Sample, elicit, roots_of, sample, with_consent
-from habilis.tools.mcp.transports import Trouble, open_http, open_stdio
+from habilis.tools.mcp.transports import Trouble, open_stdio
 from habilis.tools.toolset import Toolset
 from habilis.tools.toolsets.user import AskPerson, ask_person
 
@@ -180,6 +180,8 @@ class McpServer(Toolset):
         if self._words:
             transport = open_stdio(self._words, env=self._env, cwd=self._cwd, trouble=trouble)
         else:
+            from habilis.tools.mcp.http_transport import open_http
+
             transport = open_http(self._url, headers=self._headers, auth=self._auth, sse=self._sse)
         self._invalid = InvalidTools()
         return Client(

@@ -1,4 +1,4 @@
-"""How messages get to an MCP server and back. The SDK's own stdio transport has no bound for what a server sends."""
+"""Messages of an MCP server that is a process. The SDK's own transport has no bound for what a server sends."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast
 from habilis.core.errors import ToolServerError
 
 if TYPE_CHECKING:
-    import httpx2
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 20_000_000
 """Maximum number of bytes of one message of a server."""
 
+TOO_LONG = f'it sent a message of more than {MAX_MESSAGE // 1_000_000} MB'
 MAX_NOTIFICATIONS = 10_000
 """Maximum number of messages of a server in a row that answer nothing."""
 
@@ -129,8 +129,7 @@ async def _pass_on(
         try:
             line = await process.stdout.readline()
         except ValueError:
-            msg = f'it sent a message of more than {MAX_MESSAGE // 1_000_000} MB'
-            raise ValueError(msg) from None
+            raise ValueError(TOO_LONG) from None
         if not line:
             return
         try:
@@ -194,57 +193,3 @@ def _kill(process: asyncio.subprocess.Process, number: int) -> None:
             process.kill()
         else:
             os.killpg(process.pid, number)
-
-
-@contextlib.asynccontextmanager
-async def open_http(
-    url: str, *, headers: Mapping[str, str], auth: 'httpx2.Auth | None', sse: bool
-) -> 'AsyncGenerator[TransportStreams]':
-    """Connect to a server over streamable HTTP, or over the older SSE."""
-    import httpx2
-    from mcp.client.sse import sse_client
-    from mcp.client.streamable_http import streamable_http_client
-
-    class Bounded(httpx2.AsyncByteStream):
-        """A body that ends with an error where it is too long, whatever its headers say."""
-
-        def __init__(self, body: httpx2.AsyncByteStream) -> None:
-            self._body = body
-
-        async def __aiter__(self) -> AsyncGenerator[bytes]:
-            size = 0
-            async for chunk in self._body:
-                size += len(chunk)
-                if size > MAX_MESSAGE:
-                    msg = f'it sent a message of more than {MAX_MESSAGE // 1_000_000} MB'
-                    raise ToolServerError(msg)
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self._body.aclose()
-
-    async def bound(response: httpx2.Response) -> None:
-        if response.headers.get('content-encoding', 'identity') != 'identity':  # a small body may become a huge one
-            msg = 'it compresses its answers, though it is asked not to'
-            raise ToolServerError(msg)
-        is_stream = 'text/event-stream' in response.headers.get('content-type', '')  # the SDK bounds each event
-        if not is_stream and isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = Bounded(response.stream)
-
-    def make_client(
-        headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,
-        auth: httpx2.Auth | None = None,
-    ) -> httpx2.AsyncClient:
-        plain = {**(headers or {}), 'accept-encoding': 'identity'}
-        return httpx2.AsyncClient(headers=plain, timeout=timeout, auth=auth, event_hooks={'response': [bound]})
-
-    if sse:
-        async with sse_client(url, headers=dict(headers), auth=auth, httpx_client_factory=make_client) as streams:
-            yield streams
-        return
-    async with (
-        make_client(dict(headers), httpx2.Timeout(30, read=300), auth) as client,
-        streamable_http_client(url, http_client=client) as streams,
-    ):
-        yield streams

@@ -1,10 +1,11 @@
 """`Shell`: the tool `bash`, which runs commands inside the sandbox of the run."""
 
 import math
-from typing import Annotated, cast
+from typing import Annotated
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError, ToolCallError
+from habilis.core.narrowing import fields_in
 from habilis.sandbox.contract import Side
 from habilis.sandbox.host.deadline import current_deadline
 from habilis.sandbox.host.guest_work import current_port
@@ -102,7 +103,7 @@ class Shell(Toolset):
 
 def _text(command: str, result: Json, seconds: float, *, is_cut: bool, advice: str) -> str:
     """What the model sees. The guest is not trusted, so its answer is checked."""
-    answer = cast('dict[str, object]', result) if isinstance(result, dict) else {}
+    answer = fields_in(result)
     code, stdout, stderr = (answer.get(name) for name in ('exit_code', 'stdout', 'stderr'))
     if not isinstance(code, int) or not isinstance(stdout, str) or not isinstance(stderr, str):
         msg = 'the sandbox gave no proper answer about the command'
