@@ -15,6 +15,7 @@ export interface RunInfo {
   state: string;
   title: string;
   session: string;
+  parent: string;
   created: number;
   updated: number;
 }

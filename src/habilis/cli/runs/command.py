@@ -40,6 +40,7 @@ Examples:
   habilis runs approve run-1f2e3d4c5b6a
   habilis runs fork run-1f2e3d4c5b6a --at 3        repeat from step 3 as a new run
   habilis runs export --all --format jsonl -o rows.jsonl
+  habilis runs export run-1f2e3d4c5b6a --html run.html
   habilis runs prune --older-than 30d --dry-run
 
 \b
@@ -327,10 +328,13 @@ def export(
         typer.Option('--format', help='run: one whole run, for `import`. jsonl: one row per step, for training.'),
     ] = 'run',
     everything: Annotated[bool, typer.Option('--all', help='Export all runs, with --format jsonl.')] = False,
+    html: Annotated[
+        str | None, typer.Option('--html', metavar='FILE', help='Write one page to share, without secrets, instead.')
+    ] = None,
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Export a run to a file, or runs as training rows without secrets."""
+    """Export a run to a file, as a page to share, or runs as training rows; the latter two without secrets."""
     chosen = list(dict.fromkeys(runs or ()))
     if everything == bool(chosen):
         msg = 'give either run ids or --all'
@@ -338,8 +342,13 @@ def export(
     if form == 'run' and (everything or len(chosen) != 1):
         msg = 'this format holds one run; use --format jsonl for several'
         raise typer.BadParameter(msg, param_hint='--format')
-    from habilis.cli.runs.exchange import export_rows, export_whole_run
+    if html is not None and (form != 'run' or output != '-'):
+        msg = 'it names the file and the format: leave out --output and --format'
+        raise typer.BadParameter(msg, param_hint='--html')
+    from habilis.cli.runs.exchange import export_page, export_rows, export_whole_run
 
+    if html is not None:
+        raise typer.Exit(export_page(journal, user, chosen[0], html))
     if form == 'run':
         raise typer.Exit(export_whole_run(journal, user, chosen[0], output))
     raise typer.Exit(export_rows(journal, user, chosen, output))
