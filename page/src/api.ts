@@ -21,6 +21,7 @@ export interface RunInfo {
 }
 
 export interface RunDetails extends RunInfo {
+  kind: 'agent' | 'flow';
   steps: number;
   tokens: number;
   cost: number | null;

@@ -1,6 +1,6 @@
 """A run as one HTML file, to be shared: it runs no scripts and loads nothing, and secrets are removed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
@@ -62,10 +62,16 @@ def _agent(agent: Trajectory) -> Iterator[str]:
         yield f'<section><h2>Step {turn.number}</h2>'
         yield from _step(turn)
         yield '</section>'
-    if agent.result is not None and agent.result.ended == 'answer':
-        output = agent.result.output
+    result = agent.result
+    if result is not None and result.ended == 'answer' and not _is_said(agent.turns, output := result.output):
         answer = value_block(redact(output)) if isinstance(output, str) else _text(safe_repr(output))
         yield f'<section><h2>Answer</h2>{answer}</section>'
+
+
+def _is_said(turns: Sequence[RecordedStep], output: object) -> bool:
+    """Whether the last step was words alone, which are the answer."""
+    reply = turns[-1].reply if turns else None
+    return reply is not None and isinstance(output, str) and reply.text.strip() == output.strip()
 
 
 def _step(turn: RecordedStep) -> Iterator[str]:
