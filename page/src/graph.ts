@@ -30,14 +30,19 @@ const STATES: Record<string, GraphNode['state']> = {
 };
 const [WIDTH, HEIGHT, GAP, PAD, TITLE] = [150, 30, 26, 12, 28];
 
-/** Takes a record into the graph. Replies, and what only groups others, are no parts of it. */
+/** Takes a record into the graph. Replies, what only groups others, and the agent that a call is, are no parts of it. */
 export function note(nodes: Map<string, GraphNode>, record: JournalRecord): void {
-  const name = (record.path.split('/').at(-1) ?? '').replace(/#\d+$/, '').replace(/\([0-9a-f]*\)$/, '');
+  const [around, name] = ['', ...record.path.split('/')].slice(-2).map(label) as [string, string];
   const state = STATES[record.kind];
-  if (!state || !name || /^(~.*|ask|verdict|validated|compaction|parallel)$/.test(name)) return;
+  if (!state || !name || name === around || /^(~.*|ask|verdict|validated|compaction|parallel)$/.test(name)) return;
   const known = nodes.get(record.path);
   if (!known) nodes.set(record.path, { path: record.path, name, state, first: record.seq, last: record.seq });
   else Object.assign(known, { state, last: record.seq });
+}
+
+/** The name of a part: `price(78796463)#1` is `price`, and the code of a step is known by its number. */
+function label(part: string): string {
+  return part.replace(/^cell#(\d+)$/, 'step $1').replace(/#\d+$/, '').replace(/\([0-9a-f]*\)$/, '');
 }
 
 /** The graph as boxes in boxes: what comes later is below, what happens at the same time is beside. */

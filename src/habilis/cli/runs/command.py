@@ -15,6 +15,7 @@ from habilis.cli.runs.options import (
     App,
     ChangeAction,
     ExportFormat,
+    ForkEdit,
     ForkRecord,
     ForkStep,
     ForkWorkspace,
@@ -269,6 +270,7 @@ def fork(
     run: RunId,
     at: ForkStep = None,
     before: ForkRecord = None,
+    edit: ForkEdit = None,
     workspace: ForkWorkspace = None,
     no_resume: NoResume = False,
     program: App = None,
@@ -277,10 +279,10 @@ def fork(
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Copy a run up to a step, and resume the copy. Prints the id of the copy."""
-    if at is not None and before is not None:
-        msg = 'give either --at STEP or --before N'
-        raise typer.BadParameter(msg, param_hint='--at')
+    """Copy a run up to a step, perhaps with a change, and resume the copy. Prints the id of the copy."""
+    if before is not None and (at is not None or edit is not None):
+        msg = 'give either --before N, or --at STEP and perhaps --edit TEXT'
+        raise typer.BadParameter(msg, param_hint='--before')
     from habilis.cli.runs.fork import find_fork_point, fork_run
     from habilis.cli.runs.resume import ResumeOptions, check_resumable, read_recorded_run, resume_run
 
@@ -290,8 +292,9 @@ def fork(
     )
     if not no_resume:  # before anything is copied
         given = f' --before {before}' if before is not None else f' --at {shlex.quote(at)}' if at is not None else ''
+        given += '' if edit is None else f' --edit {shlex.quote(edit)}'
         check_resumable(options, read_recorded_run(options), 'fork', given)
-    copy = fork_run(known, point, journal=journal, user=user)
+    copy = fork_run(known, point, edit, journal=journal, user=user)
     typer.echo(copy, err=not no_resume)
     if not no_resume:
         raise typer.Exit(resume_run(replace(options, run=copy)))
