@@ -67,6 +67,15 @@ export async function call<T>(method: string, path: string, body?: unknown, key?
   return (await response.json()) as T;
 }
 
+/** What a person wrote as the result of a call. */
+export function jsonOrText(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
+}
+
 /** The long value of a record. */
 export async function blob(run: string, digest: string): Promise<Json> {
   const response = await fetch(`/api/runs/${run}/blobs/${digest}`);

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import AsyncIterable
+from contextlib import AbstractAsyncContextManager
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from habilis.assistant import Session
 from habilis.journal import MemoryStore, Record, RunInfo
-from habilis.server.assistant.conversations import Conversations
+from habilis.server.assistant.conversations import Conversations, OpenConversation
 from habilis.server.assistant.streams import stream_run
 from habilis.server.assistant.watching import WatchedStore, Watchers
 
@@ -35,12 +37,22 @@ async def test_what_happens_while_the_journal_is_read_is_told_in_its_place() -> 
     watchers = Watchers()
     store = ReadSlowly(watchers)
     await store.create(RunInfo(run='r'))
-    conversations = Conversations(WatchedStore(store, watchers), watchers, lambda *_: NotImplemented)
-    scope = {'type': 'http', 'path_params': {'id': 'r'}, 'owner': '', 'query_string': b'', 'headers': []}
+    conversations = Conversations(WatchedStore(store, watchers), watchers, _open_no_session)
+    scope: dict[str, object] = {
+        'type': 'http',
+        'path_params': {'id': 'r'},
+        'owner': '',
+        'query_string': b'',
+        'headers': [],
+    }
     response = await stream_run(conversations, Request(scope))
     assert isinstance(response, StreamingResponse)
     told = await _first(response.body_iterator, 9)
     assert told == ['before 1', 1, 'after 1', 'before 2', 2, 'after 2', 'before 3', 3, 'after 3']
+
+
+def _open_no_session(user: str, session: str, view: OpenConversation) -> AbstractAsyncContextManager[Session]:
+    raise NotImplementedError
 
 
 async def _first(messages: AsyncIterable[str | bytes | memoryview], count: int) -> list[object]:

@@ -188,6 +188,33 @@ def test_an_approval_is_refused_with_a_reason_from_another_browser(serve: Serve,
         second.close()
 
 
+def test_a_call_that_was_cut_off_is_given_its_result_or_made_again(serve: Serve, browser: Browser) -> None:
+    started = threading.Event()
+
+    @tool(idempotent=False)
+    async def pay() -> str:
+        """Pay, but the server stops meanwhile."""
+        started.set()
+        await asyncio.sleep(3600)
+        return 'never'
+
+    script = ['```python\nfinal_answer(pay())\n```']
+    page = browser.new_page()
+    with serve(script, tools=[pay]) as address:
+        page.goto(address)
+        send(page, 'Pay')
+        assert started.wait(60)
+    with serve([], tools=[pay]) as address:
+        page.goto(address)
+        page.get_by_role('button', name='Pay', exact=False).first.click()
+        question = page.get_by_label('Question')
+        expect(question.get_by_role('button', name='Call it again')).to_be_visible()
+        question.get_by_label('Result').fill('paid by hand')
+        question.get_by_role('button', name='Result').click()
+        expect(page.locator('.answer')).to_contain_text('paid by hand')
+    page.close()
+
+
 def test_a_shared_run_opens_from_a_file_and_runs_nothing(serve: Serve, page: Page, tmp_path: Path) -> None:
     html = f"class Page:\n    def _repr_html_(self):\n        return {TEXT} + '<b>bold</b>'\ndisplay(Page())"
     script = [
