@@ -235,7 +235,7 @@ export class Run {
     const step = this.#stepOf(cell);
     if (!step) return;
     const known = step.calls.find((one) => one.path === record.path);
-    if (record.kind === 'opened' && !known) {
+    if ((record.kind === 'opened' || record.kind === 'started') && !known) {
       step.calls.push({ path: record.path, text: text(value.call), state: 'running', result: '', json: '' });
     } else if (known && (record.kind === 'done' || record.kind === 'failed')) {
       known.state = record.kind;

@@ -189,21 +189,18 @@ def test_an_approval_is_refused_with_a_reason_from_another_browser(serve: Serve,
 
 
 def test_a_call_that_was_cut_off_is_given_its_result_or_made_again(serve: Serve, browser: Browser) -> None:
-    started = threading.Event()
-
     @tool(idempotent=False)
     async def pay() -> str:
         """Pay, but the server stops meanwhile."""
-        started.set()
         await asyncio.sleep(3600)
         return 'never'
 
-    script = ['```python\nfinal_answer(pay())\n```']
+    script = ['```python\nfinal_answer(await pay())\n```']
     page = browser.new_page()
     with serve(script, tools=[pay]) as address:
         page.goto(address)
         send(page, 'Pay')
-        assert started.wait(60)
+        expect(page.locator('.call.running')).to_be_visible()
     with serve([], tools=[pay]) as address:
         page.goto(address)
         page.get_by_role('button', name='Pay', exact=False).first.click()
