@@ -184,7 +184,7 @@ export class Run {
     const usage = fields(value.usage);
     this.tokens += Number(usage.input_tokens ?? 0) + Number(usage.output_tokens ?? 0);
     this.steps.push({
-      path: record.path.replace('/ask#', '/cell#'),
+      path: '', // its first cell says which: a reply may have none, so that their numbers differ
       asked: record.path,
       said: this.#said.splice(0),
       seq: record.seq,

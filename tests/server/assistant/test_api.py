@@ -203,7 +203,7 @@ def test_a_fork_goes_on_after_an_edit_with_a_message_or_with_another_model(serve
             return f'```python\nfinal_answer((x, y, {said[-1]!r}))\n```'
         return 'I pay.\n```python\nx = 1\ny = price("apple")\n```'
 
-    (tmp_path / 'other.json').write_text(json.dumps(['', '```python\nfinal_answer("other")\n```']))
+    (tmp_path / 'other.json').write_text(json.dumps(['```python\nfinal_answer("other")\n```']))
     settings = Settings(models={'other': ModelSettings(model=f'scripted:{tmp_path / "other.json"}')})
     with serve(reply, tools=[price], settings=settings) as address, httpx2.Client(base_url=address) as user:
         run = begin(user, 'Go')['run']

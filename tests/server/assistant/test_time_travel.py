@@ -68,7 +68,7 @@ def test_code_and_messages_are_edited_and_run_again(serve: Serve, page: Page) ->
 
 
 def test_a_step_runs_again_with_another_result_instruction_or_model(serve: Serve, page: Page, tmp_path: Path) -> None:
-    (tmp_path / 'other.json').write_text(json.dumps(['', f'```python\nfinal_answer({TEXT})\n```']))
+    (tmp_path / 'other.json').write_text(json.dumps([f'```python\nfinal_answer({TEXT})\n```']))
     settings = Settings(models={'other': ModelSettings(model=f'scripted:{tmp_path / "other.json"}')})
     with serve(reply, tools=[price], settings=settings) as address:
         page.goto(address)
