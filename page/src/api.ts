@@ -15,11 +15,13 @@ export interface RunInfo {
   state: string;
   title: string;
   session: string;
+  parent: string;
   created: number;
   updated: number;
 }
 
 export interface RunDetails extends RunInfo {
+  kind: 'agent' | 'flow';
   steps: number;
   tokens: number;
   cost: number | null;
@@ -63,6 +65,15 @@ export async function call<T>(method: string, path: string, body?: unknown, key?
     throw new ApiError(response.status, problem.detail ?? problem.error ?? response.statusText);
   }
   return (await response.json()) as T;
+}
+
+/** What a person wrote as the result of a call. */
+export function jsonOrText(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
 }
 
 /** The long value of a record. */

@@ -1,6 +1,7 @@
 /** A run as it is shown: made from the records of the journal, and from what happens between them. */
 
 import { blob, listen, type JournalRecord, type Json, type Live } from './api';
+import { note, type GraphNode } from './graph';
 
 type Fields = { [name: string]: Json };
 
@@ -9,6 +10,8 @@ export interface Call {
   text: string;
   state: 'running' | 'done' | 'failed';
   result: string;
+  /** The result in JSON; empty if there is none. */
+  json: string;
 }
 
 export interface Display {
@@ -35,6 +38,9 @@ export interface Nested {
 
 export interface Step {
   path: string;
+  /** The path of the reply, and what the user has said before it. */
+  asked: string;
+  said: string[];
   seq: number;
   prose: string;
   thinking: string;
@@ -76,6 +82,7 @@ export function proseOf(reply: string): string {
 }
 
 export class Run {
+  path = $state('');
   task = $state('');
   model = $state('');
   /** What the memory had for the message, one entry a line. */
@@ -94,7 +101,9 @@ export class Run {
   tokens = $state(0);
   seconds = $state(0);
   isWorking = $state(true);
-  #last = 0;
+  #last = $state(0);
+  #nodes = new Map<string, GraphNode>();
+  #said: string[] = [];
   #queue: Promise<void> = Promise.resolve();
   #close: () => void;
 
@@ -117,15 +126,22 @@ export class Run {
     return this.steps.findLast((step) => step.isDone)?.variables ?? [];
   }
 
+  /** Its parts, as far as they are recorded. */
+  get nodes(): GraphNode[] {
+    return this.#last ? [...this.#nodes.values()] : [];
+  }
+
   async #take(record: JournalRecord): Promise<void> {
     if (record.seq <= this.#last) return;
+    note(this.#nodes, record);
     this.#last = record.seq;
     const value = fields(record.blob ? await blob(this.id, record.blob) : record.value);
     const parts = record.path.split('/');
     const name = (parts.at(-1) ?? '').replace(/#\d+$/, '');
     const isOwn = parts.length === 2;
     if (record.path === '' && record.kind === 'ended') this.#end(value);
-    else if (parts.length === 1 && record.kind === 'opened') this.#open(value);
+    else if (parts.length === 1 && record.kind === 'opened') this.#open(record, value);
+    else if (parts.length === 1 && record.kind === 'noted' && 'resumed' in value) this.#resume(fields(value.resumed));
     else if (parts.length === 1 && record.kind === 'done') this.#finish(value);
     else if (isOwn && name === 'ask' && record.kind === 'done') this.#reply(record, value);
     else if (isOwn && name === 'cell') this.#cell(record, value);
@@ -147,7 +163,12 @@ export class Run {
     else if (around && name === 'cell' && record.kind === 'done') around.cells.push(text(value.code));
   }
 
-  #open(value: Fields): void {
+  #resume(value: Fields): void {
+    if (value.answer) this.#said.push(text(value.answer));
+  }
+
+  #open(record: JournalRecord, value: Fields): void {
+    this.path = record.path;
     this.task = text(value.task);
     this.model = text(value.model);
     this.memory = text(value.memory).split('\n').filter(Boolean);
@@ -163,7 +184,9 @@ export class Run {
     const usage = fields(value.usage);
     this.tokens += Number(usage.input_tokens ?? 0) + Number(usage.output_tokens ?? 0);
     this.steps.push({
-      path: record.path.replace('/ask#', '/cell#'),
+      path: '', // its first cell says which: a reply may have none, so that their numbers differ
+      asked: record.path,
+      said: this.#said.splice(0),
       seq: record.seq,
       prose: proseOf(text(value.text)),
       thinking: text(value.thinking),
@@ -212,11 +235,12 @@ export class Run {
     const step = this.#stepOf(cell);
     if (!step) return;
     const known = step.calls.find((one) => one.path === record.path);
-    if (record.kind === 'opened' && !known) {
-      step.calls.push({ path: record.path, text: text(value.call), state: 'running', result: '' });
+    if ((record.kind === 'opened' || record.kind === 'started') && !known) {
+      step.calls.push({ path: record.path, text: text(value.call), state: 'running', result: '', json: '' });
     } else if (known && (record.kind === 'done' || record.kind === 'failed')) {
       known.state = record.kind;
       known.result = record.kind === 'failed' ? text(value.text) : shown('p' in value ? value.p : value);
+      known.json = record.kind === 'failed' ? 'null' : JSON.stringify(plain(value.p));
     }
   }
 

@@ -12,7 +12,13 @@ from tests.agent.scripts import as_call
 BOTH = frozenset(
     f'tests.agent.{name}'
     for name in (
-        *('durable.test_approval', 'durable.test_resume', 'durable.test_runs', 'loop.test_code_turn'),
+        *(
+            'durable.test_approval',
+            'durable.test_edits',
+            'durable.test_resume',
+            'durable.test_runs',
+            'loop.test_code_turn',
+        ),
         *('loop.test_faithfulness', 'loop.test_run', 'loop.test_tool_calls', 'parsing.test_replies'),
     )
 )

@@ -11,7 +11,7 @@ from habilis.core.codec import Json, dump, parse
 from habilis.core.errors import CorruptRecord
 from habilis.core.narrowing import expect, json_object
 from habilis.journal.contract import Kind, Record, RunInfo, Store
-from habilis.journal.creation import create_with
+from habilis.journal.creation import as_blob, create_with
 from habilis.journal.encoding import check_blob, decode_info, decode_record, digest_of, encode_info, encode_record
 
 MAGIC = 'habilis run 1'
@@ -35,12 +35,25 @@ def new_run_id() -> str:
 
 
 async def copy_run(
-    store: Store, info: RunInfo, *, keep: Keep | None = None, upto: int | None = None, note: Note | None = None
+    store: Store,
+    info: RunInfo,
+    *,
+    keep: Keep | None = None,
+    upto: int | None = None,
+    note: Note | None = None,
+    instead: Record | None = None,
 ) -> RunInfo:
-    """Copy a run to a new one, which is `stopped`: records up to number `upto`, for which `keep` returns True."""
+    """Copy a run to a new one, which is `stopped`: records up to number `upto`, for which `keep` returns True.
+
+    `instead` is copied instead of the record with its number.
+    """
     kept: list[Record] = []
     blobs: dict[str, bytes] = {}
-    for record in await store.load(info.run):
+    if instead is not None:
+        value, blob, blobs = as_blob(instead.value)
+        instead = replace(instead, value=value, blob=blob)
+    for found in await store.load(info.run):
+        record = instead if instead is not None and found.seq == instead.seq else found
         if (upto is not None and record.seq > upto) or (keep is not None and not keep(record)):
             continue
         kept.append(replace(record, seq=len(kept) + 1))

@@ -162,7 +162,14 @@ async def list_runs(
 
 
 async def fork(
-    store: Store, run: str, before: str | int, *, user: str | None = None, session: str | None = None
+    store: Store,
+    run: str,
+    before: str | int,
+    *,
+    user: str | None = None,
+    session: str | None = None,
+    title: str | None = None,
+    instead: Record | None = None,
 ) -> RunInfo:
     """Copy what was recorded before a step to a new run, which can be resumed from there.
 
@@ -172,9 +179,12 @@ async def fork(
         before: the path of a step, or the number of a record. Records after a damaged one are not available.
         user: the user that the run must belong to; None for any.
         session: the conversation that the new run belongs to; None for that of the run.
+        title: of the new run; None for that of the run.
+        instead: what the new run has instead of the record with its number.
     """
     reading = await read_run(store, run, user=user)
     info = reading.info if session is None else replace(reading.info, session=session)
+    info = info if title is None else replace(info, title=title)
     first = before if isinstance(before, int) else first_record(reading, before)
     last = len(reading.records) + 1
     if not 1 <= first <= last:
@@ -187,7 +197,7 @@ async def fork(
         return (record.seq < first and not is_end) or is_import_note(record)
 
     forked: Json = {'status': 'stopped', 'value': {'ended': 'forked'}}
-    return await copy_run(TolerantStore(store), info, keep=kept, note=('ended', forked))
+    return await copy_run(TolerantStore(store), info, keep=kept, note=('ended', forked), instead=instead)
 
 
 def is_import_note(record: Record) -> bool:

@@ -213,7 +213,7 @@ def test_every_value_is_shown(value: object) -> None:
 def test_html_goes_into_a_frame_without_scripts_and_network() -> None:
     ((tag, attrs),) = Elements(display_block(Display(mime='text/html', data=EVIL))).found
     assert tag == 'iframe'
-    assert set(attrs) == {'sandbox', 'srcdoc', 'style'}
+    assert set(attrs) == {'sandbox', 'srcdoc', 'style', 'title'}
     assert attrs['sandbox'] == ''
     assert "default-src 'none'" in (attrs['srcdoc'] or '')
 
@@ -249,6 +249,7 @@ def test_a_hostile_result_is_a_harmless_page() -> None:
         Result(output=None, ended='question', run_id=EVIL, question=EVIL, steps=steps),
     ):
         page = result._repr_mimebundle_()['text/html']  # pyright: ignore[reportPrivateUsage]
-        image = f'<img src="data:image/png;base64,{base64.b64encode(EVIL.encode()).decode()}" style="max-width:100%">'
+        data = base64.b64encode(EVIL.encode()).decode()
+        image = f'<img src="data:image/png;base64,{data}" style="max-width:100%" alt="Shown by the code">'
         assert page.count(image) == 1
         check_harmless(page.replace(image, ''))

@@ -20,6 +20,25 @@ def rows(*arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+# A page ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_to_share_has_the_run_without_secrets(place: Place) -> None:
+    program = f"key = '{SECRET}'\nprint('<script>', key)\nraise ValueError(key)"
+    answer = f'All **done** with {SECRET} <img src=x>'
+    run = make(place, f'I use {SECRET}.\n' + code(program), code(f'final_answer({answer!r})'), task=f'Use {SECRET}')
+    done = runs('export', run, '--html', 'run.html')
+    assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
+    page = (place.folder / 'run.html').read_text()
+    assert SECRET not in page
+    assert '<strong>done</strong>' in page
+    assert '&lt;script&gt; ***' in page
+    assert "default-src 'none'" in page
+    assert '<script' not in page
+    assert '<img' not in page
+    assert runs('export', run, '--html', 'run.html', '--format', 'jsonl').returncode == 2
+
+
 # A whole run ----------------------------------------------------------------------------------------------------------
 
 

@@ -36,6 +36,17 @@ def test_a_fork_is_resumed_at_once(place: Place) -> None:
     assert done.stderr.splitlines()[0].startswith('run-')
 
 
+def test_a_fork_runs_other_code_or_another_task(place: Place) -> None:
+    run = make(place)
+    script(place.folder, 'x', 'x', code('final_answer((x, y))'))
+    assert runs('fork', run, '--at', '2', '--edit', 'y = x + 1', '-q').stdout == '(42, 43)\n'
+    script(place.folder, code('final_answer(1)'))
+    assert runs('fork', run, '--at', 'agent#1', '--edit', 'Something else', '-q').stdout == '1\n'
+    assert listed()[0]['title'] == 'Something else'
+    assert runs('fork', run, '--before', '3', '--edit', 'x = 1').returncode == 2
+    assert runs('fork', run, '--at', 'agent#1/cell#1', '--edit', 'x = 1').returncode == 1
+
+
 def test_a_fork_at_the_first_step_begins_anew(place: Place) -> None:
     run = make(place)
     script(place.folder, code("final_answer('x' in globals())"))

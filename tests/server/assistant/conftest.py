@@ -29,7 +29,7 @@ expect.set_options(timeout=60_000)
 Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
 
 
-def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, **options: Any) -> Server:
+def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, /, **options: Any) -> Server:
     """The assistant with the journal and the memory of a folder."""
     watchers = Watchers()
 

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ import httpx2
 import pytest
 
 from habilis.core.errors import ModelError
+from habilis.core.settings import ModelSettings, Settings
 from habilis.forge.contract import Candidate
 from habilis.forge.library.library import Library
+from habilis.models.contract import Message
 from habilis.server.assistant.api import OPERATIONS
 from habilis.tools import tool
 from tests.server.assistant.conftest import Serve
@@ -27,6 +29,12 @@ Event = tuple[str, str, dict[str, Any]]
 def pay(amount: int) -> str:
     """Pay."""
     return f'paid {amount}'
+
+
+@tool
+def price(item: str) -> float:
+    """The price."""
+    return 1.5
 
 
 def events(user: httpx2.Client, run: str, *, after: int | str = 0) -> Iterator[Event]:
@@ -156,6 +164,7 @@ def test_two_users_see_only_their_own(serve: Serve) -> None:
             ('GET', ''),
             ('GET', '/events'),
             ('GET', '/blobs/' + '0' * 64),
+            ('GET', '/page'),
             ('POST', '/answer'),
             ('POST', '/stop'),
             ('POST', '/resume'),
@@ -185,6 +194,60 @@ def test_a_fork_goes_on_in_a_conversation_of_its_own(serve: Serve) -> None:
             if 'answer' in str(record.get('value')) and record['path'].endswith('cell#2')
         ]
         assert answers == [11]
+
+
+def test_a_fork_goes_on_after_an_edit_with_a_message_or_with_another_model(serve: Serve, tmp_path: Path) -> None:
+    def reply(messages: Sequence[Message]) -> str:
+        said = [message.text.splitlines()[0] for message in messages if message.role == 'user' and not message.by_agent]
+        if any(message.role == 'assistant' for message in messages):
+            return f'```python\nfinal_answer((x, y, {said[-1]!r}))\n```'
+        return 'I pay.\n```python\nx = 1\ny = price("apple")\n```'
+
+    (tmp_path / 'other.json').write_text(json.dumps(['```python\nfinal_answer("other")\n```']))
+    settings = Settings(models={'other': ModelSettings(model=f'scripted:{tmp_path / "other.json"}')})
+    with serve(reply, tools=[price], settings=settings) as address, httpx2.Client(base_url=address) as user:
+        run = begin(user, 'Go')['run']
+        whole = records(events(user, run), is_end)
+        asked, cell = (next(one for one in whole if name in one['path']) for name in ('ask#1', 'cell#1'))
+        called = next(one['path'] for one in whole if 'price(' in one['path'])
+        for body, expected in (
+            ({'edit': asked['path'], 'value': 'x = 2\ny = 3'}, (2, 3, 'Go')),
+            ({'edit': called, 'value': 100}, (1, 100, 'Go')),
+            ({'before': cell['seq'] - 1, 'message': 'Now'}, (1, 1.5, 'Now')),
+            ({'before': 'chat#1/ask#2', 'model': 'other'}, 'other'),
+        ):
+            sent = user.post(f'/api/runs/{run}/fork', json=body)
+            assert sent.status_code == 202, sent.text
+            assert _answer(user, sent.json()['run']) == expected, body
+        again = user.post(f'/api/runs/{run}/fork', json={'edit': 'chat#1', 'value': 'Stop'}).json()['run']
+        assert _answer(user, again)[2] == 'Stop'
+        assert user.get(f'/api/runs/{again}').json()['title'] == 'Stop'
+        assert records(events(user, run), is_end) == whole, 'the run itself has changed'
+        for body in (
+            {},
+            {'before': 3, 'edit': 'chat#1', 'value': 'x'},
+            {'edit': 'chat#1/ask#9', 'value': 'x'},
+            {'before': 3, 'model': 'nothing'},
+            {'before': 3, 'model': f'scripted:{tmp_path / "other.json"}'},
+        ):
+            assert user.post(f'/api/runs/{run}/fork', json=body).status_code in {400, 503}, body
+
+
+def _answer(user: httpx2.Client, run: str) -> Any:
+    """The answer of a run that may have ended before: as a fork, or to wait."""
+    [last] = records(events(user, run), lambda record: "'answered': True" in str(record.get('value')))[-1:]
+    answer: Any = last['value']['answer']
+    return answer if isinstance(answer, str) else tuple(answer['v'])
+
+
+def test_an_approval_is_answered_as_soon_as_it_is_seen(serve: Serve) -> None:
+    script = ['```python\nfinal_answer(pay(5))\n```']
+    with serve(script, tools=[pay]) as address, httpx2.Client(base_url=address) as user:
+        run = begin(user, 'Pay 5')['run']
+        records(events(user, run), lambda record: record['kind'] == 'asked')
+        refused = user.post(f'/api/runs/{run}/answer', json={'answer': {'approved': True}})
+        assert refused.status_code == 202, refused.text
+        assert _answer(user, run) == 'paid 5'
 
 
 def test_nonsense_is_refused_and_loses_nothing(serve: Serve) -> None:

@@ -133,8 +133,7 @@ class RunStore:
             return None
         await self._close_stale_stores()
         name, inputs = agent.name, replace(inputs, program=program_of(agent))
-        title = ' '.join(inputs.task.split())[:TITLE_LENGTH]
-        info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
+        info = RunInfo(run=run_id, kind='agent', name=name, title=title_of(inputs.task), user=user, session=session)
         written = INPUTS_CODEC.write(inputs)
         journal = await Journal.create(self.store, info, written, path=first_path(name), attached=attached)
         return Recorder(Scope(journal, '').below(name), top=True, task=inputs.task)
@@ -212,6 +211,11 @@ def wait_here(work: Coroutine[object, object, T]) -> T:
     except BaseException:
         future.cancel()
         raise
+
+
+def title_of(task: str) -> str:
+    """A task in one line, for a list of runs."""
+    return ' '.join(task.split())[:TITLE_LENGTH]
 
 
 def _resumed(record: Record, path: str) -> Resumed | None:

@@ -36,6 +36,7 @@ _SAFE_LINK = re.compile(r'(?:https?://|mailto:)\S+', re.IGNORECASE)
 
 # A page made in the sandbox runs no scripts and loads nothing: a URL could leak data.
 _CONTENT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_SHOWN = 'Shown by the code'
 _ROW_HEIGHT, _MAX_HEIGHT = 28, 480
 """Pixels. A frame without scripts cannot fit its own height to its content."""
 
@@ -149,7 +150,7 @@ def display_block(display: Display) -> str:
     mime, data = display.mime, display.data
     if mime in _IMAGES:
         encoded = base64.b64encode(data.encode('utf-8', 'replace') if isinstance(data, str) else data).decode('ascii')
-        return f'<img src="data:{mime};base64,{encoded}" style="max-width:100%">'
+        return f'<img src="data:{mime};base64,{encoded}" style="max-width:100%" alt="{_SHOWN}">'
     text = data if isinstance(data, str) else f'({mime}, {len(data):,} bytes)'
     if mime == 'text/markdown' and isinstance(data, str):
         return markdown_block(text)
@@ -157,7 +158,8 @@ def display_block(display: Display) -> str:
         return block(text, CODE_STYLE)
     page = f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_POLICY}">{text[:MAX_TEXT]}'
     height = min(_MAX_HEIGHT, _ROW_HEIGHT * (2 + max(text.count('<tr'), text.count('\n'), text.count('<br'))))
-    return f'<iframe sandbox="" srcdoc="{escape(page)}" style="width:100%;height:{height}px;border:0"></iframe>'
+    style = f'width:100%;height:{height}px;border:0'
+    return f'<iframe sandbox="" srcdoc="{escape(page)}" style="{style}" title="{_SHOWN}"></iframe>'
 
 
 def page(blocks: Iterable[str]) -> str:

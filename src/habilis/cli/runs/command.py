@@ -15,6 +15,7 @@ from habilis.cli.runs.options import (
     App,
     ChangeAction,
     ExportFormat,
+    ForkEdit,
     ForkRecord,
     ForkStep,
     ForkWorkspace,
@@ -40,6 +41,7 @@ Examples:
   habilis runs approve run-1f2e3d4c5b6a
   habilis runs fork run-1f2e3d4c5b6a --at 3        repeat from step 3 as a new run
   habilis runs export --all --format jsonl -o rows.jsonl
+  habilis runs export run-1f2e3d4c5b6a --html run.html
   habilis runs prune --older-than 30d --dry-run
 
 \b
@@ -268,6 +270,7 @@ def fork(
     run: RunId,
     at: ForkStep = None,
     before: ForkRecord = None,
+    edit: ForkEdit = None,
     workspace: ForkWorkspace = None,
     no_resume: NoResume = False,
     program: App = None,
@@ -276,10 +279,10 @@ def fork(
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Copy a run up to a step, and resume the copy. Prints the id of the copy."""
-    if at is not None and before is not None:
-        msg = 'give either --at STEP or --before N'
-        raise typer.BadParameter(msg, param_hint='--at')
+    """Copy a run up to a step, perhaps with a change, and resume the copy. Prints the id of the copy."""
+    if before is not None and (at is not None or edit is not None):
+        msg = 'give either --before N, or --at STEP and perhaps --edit TEXT'
+        raise typer.BadParameter(msg, param_hint='--before')
     from habilis.cli.runs.fork import find_fork_point, fork_run
     from habilis.cli.runs.resume import ResumeOptions, check_resumable, read_recorded_run, resume_run
 
@@ -289,8 +292,9 @@ def fork(
     )
     if not no_resume:  # before anything is copied
         given = f' --before {before}' if before is not None else f' --at {shlex.quote(at)}' if at is not None else ''
+        given += '' if edit is None else f' --edit {shlex.quote(edit)}'
         check_resumable(options, read_recorded_run(options), 'fork', given)
-    copy = fork_run(known, point, journal=journal, user=user)
+    copy = fork_run(known, point, edit, journal=journal, user=user)
     typer.echo(copy, err=not no_resume)
     if not no_resume:
         raise typer.Exit(resume_run(replace(options, run=copy)))
@@ -327,10 +331,13 @@ def export(
         typer.Option('--format', help='run: one whole run, for `import`. jsonl: one row per step, for training.'),
     ] = 'run',
     everything: Annotated[bool, typer.Option('--all', help='Export all runs, with --format jsonl.')] = False,
+    html: Annotated[
+        str | None, typer.Option('--html', metavar='FILE', help='Write one page to share, without secrets, instead.')
+    ] = None,
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Export a run to a file, or runs as training rows without secrets."""
+    """Export a run to a file, as a page to share, or runs as training rows; the latter two without secrets."""
     chosen = list(dict.fromkeys(runs or ()))
     if everything == bool(chosen):
         msg = 'give either run ids or --all'
@@ -338,8 +345,13 @@ def export(
     if form == 'run' and (everything or len(chosen) != 1):
         msg = 'this format holds one run; use --format jsonl for several'
         raise typer.BadParameter(msg, param_hint='--format')
-    from habilis.cli.runs.exchange import export_rows, export_whole_run
+    if html is not None and (form != 'run' or output != '-'):
+        msg = 'it names the file and the format: leave out --output and --format'
+        raise typer.BadParameter(msg, param_hint='--html')
+    from habilis.cli.runs.exchange import export_page, export_rows, export_whole_run
 
+    if html is not None:
+        raise typer.Exit(export_page(journal, user, chosen[0], html))
     if form == 'run':
         raise typer.Exit(export_whole_run(journal, user, chosen[0], output))
     raise typer.Exit(export_rows(journal, user, chosen, output))

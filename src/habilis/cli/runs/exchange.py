@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from habilis.agent.durable.run_page import run_page
 from habilis.agent.durable.training_rows import to_json_lines, training_rows
 from habilis.cli.runs.journal import JournalAccess, in_journal, report_damage, with_journal
 from habilis.cli.streams import say
@@ -15,6 +16,14 @@ async def export_whole_run(access: JournalAccess, run: str, output: str) -> int:
     """Write a whole run, for `import`."""
     write_text(output, await export_run(access.store, await access.resolve(run)))
     return 0
+
+
+@in_journal
+async def export_page(access: JournalAccess, run: str, output: str) -> int:
+    """Write a run as an HTML file, to be shared."""
+    reading = await access.read(run)
+    write_text(output, await run_page(reading))
+    return report_damage(access, reading)
 
 
 @in_journal

@@ -1,8 +1,10 @@
 """`habilis runs fork`."""
 
+from habilis.agent.durable.edits import fork_edited
 from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.cli.run.report import count_steps
 from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.core.codec import Json, parse
 from habilis.core.errors import JournalError
 from habilis.journal.runs import RunView, first_record, fork
 
@@ -28,16 +30,29 @@ def find_fork_point(
     return found[0]
 
 
-def fork_run(run: str, point: str | int, *, journal: str | None, user: str | None) -> str:
-    """Copy what a run did before a step or a record. Returns the id of the copy."""
+def fork_run(run: str, point: str | int, edit: str | None, *, journal: str | None, user: str | None) -> str:
+    """Copy what a run did before a step or a record; with `edit`, up to that step with a change. The id of the copy."""
     copies: list[str] = []
 
     async def work(access: JournalAccess) -> int:
-        copies.append((await fork(access.store, run, point, user=access.user)).run)
+        if edit is None:
+            copy = await fork(access.store, run, point, user=access.user)
+        else:
+            new = _result(edit) if '(' in str(point) else edit
+            copy = await fork_edited(access.store, run, str(point), new, user=access.user)
+        copies.append(copy.run)
         return 0
 
     with_journal(journal, user, work)
     return copies[0]
+
+
+def _result(text: str) -> Json:
+    """The result of a call: JSON, or else text."""
+    try:
+        return parse(text)
+    except ValueError:
+        return text
 
 
 def _fork_point(reading: RunView, agents: list[Trajectory], at: str | None) -> str | int:

@@ -44,6 +44,14 @@ ForkRecord = Annotated[
     int | None,
     typer.Option('--before', metavar='N', help='Number of a record as in `events`, such as a damaged one.'),
 ]
+ForkEdit = Annotated[
+    str | None,
+    typer.Option(
+        '--edit',
+        metavar='TEXT',
+        help='Keep that step, with this code instead; the path of a call gets this result, that of an agent this task.',
+    ),
+]
 ForkWorkspace = Annotated[
     str | None,
     typer.Option(

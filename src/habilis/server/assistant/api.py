@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
+from typing import cast
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,9 +14,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from habilis._version import __version__
+from habilis.agent.durable.edits import fork_edited
+from habilis.agent.durable.run_page import run_page
 from habilis.agent.durable.step_text import step_text
 from habilis.agent.durable.trajectory import read_trajectories, step_count
 from habilis.assistant.records import new_session
+from habilis.core.codec import Json
 from habilis.core.errors import (
     HabilisError,
     ModelError,
@@ -178,17 +182,29 @@ async def resume_run(conversations: Conversations, request: Request) -> Response
 
 
 async def fork_run(conversations: Conversations, request: Request) -> Response:
-    """Copy what was recorded before a step to a new run, in a conversation of its own, and go on from there."""
+    """Copy a run up to a step to a new one, in a conversation of its own, and go on from there: perhaps after a change,
+    with a message, or with another model."""
     wanted = parse_request(ForkRequest, await request.body())
-    info = await fork(
-        conversations.store,
-        request.path_params['id'],
-        wanted.before,
-        user=request.scope['owner'],
-        session=new_session(),
-    )
-    one = await conversations.get(request.scope['owner'], info.session)
-    return json_response(TurnModel(run=await one.finish(), session=info.session), 202)
+    store, run, user, session = conversations.store, request.path_params['id'], request.scope['owner'], new_session()
+    if (wanted.before is None) == (wanted.edit is None):
+        msg = 'give either `before` or `edit`'
+        raise BadRequest(msg)
+    if wanted.edit is not None:
+        new = cast('Json', wanted.value)  # it was JSON
+        info = await fork_edited(store, run, wanted.edit, new, user=user, session=session)
+    else:
+        info = await fork(store, run, wanted.before or 0, user=user, session=session)
+    one = await conversations.get(user, session)
+    if wanted.model:
+        await one.use_model(wanted.model)
+    begun = await (one.send(wanted.message, (), info.run) if wanted.message else one.finish())
+    return json_response(TurnModel(run=begun, session=session), 202)
+
+
+async def share_run(conversations: Conversations, request: Request) -> Response:
+    """A run as one HTML file, without secrets, to be shared."""
+    view = await read_run(conversations.store, request.path_params['id'], user=request.scope['owner'])
+    return Response(await run_page(view), media_type='text/html', headers=AS_FILE)
 
 
 async def remove_run(conversations: Conversations, request: Request) -> Response:
@@ -218,6 +234,7 @@ OPERATIONS = tuple(
         ('DELETE', RUN, remove_run, None, Done),
         ('GET', f'{RUN}/events', stream_run, None, bytes),
         ('GET', RUN + '/compare/{other}', compare_runs, None, RunComparison),
+        ('GET', f'{RUN}/page', share_run, None, bytes),
         ('GET', RUN + '/blobs/{digest}', get_blob, None, bytes),
         ('POST', f'{RUN}/answer', answer_run, AnswerRequest, TurnModel),
         ('POST', f'{RUN}/stop', stop_run, None, Done),

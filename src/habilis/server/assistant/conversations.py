@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from habilis.agent.durable.trajectory import read_trajectories
 from habilis.assistant import Session, SessionEvent, TurnEnded, TurnStarted
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
-from habilis.core.errors import HabilisError, RunBusy, RunNotFound
+from habilis.core.errors import HabilisError, ModelNotFound, RunBusy, RunNotFound
 from habilis.forge.library.library import Library
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import run_not_found
@@ -22,6 +23,7 @@ from habilis.journal.questions import answer_run, check_answer
 from habilis.journal.runs import list_runs, read_run
 from habilis.memory import Memory
 from habilis.models.files import File
+from habilis.models.registry import OTHER_PROVIDERS
 from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.tools import ApprovalRequest
 
@@ -128,8 +130,17 @@ class OpenConversation:
         finally:
             self._listeners.discard(listener)
 
+    async def use_model(self, name: str) -> None:
+        """Go on with another model. Raises `ModelError`."""
+        if re.split('[:/]', name.strip().lower())[0] in OTHER_PROVIDERS:  # these read files of the server
+            msg = f'{name!r} is not a model of a provider, nor a name of the settings'
+            raise ModelNotFound(msg)
+        await self.session.switch(name)
+
     async def decide(self, run: str, answer: Json | Approval, path: str | None) -> str:
-        """Answer what a turn waits for, and go on with it."""
+        """Answer what a turn waits for, and go on with it. The turn may be about to end: it asks before it does."""
+        if self._turn is not None and self._run == run:
+            await asyncio.wait([self._turn])
         return await self._begin(self.session.answer(run, answer, path=path), run)
 
     async def finish(self) -> str:

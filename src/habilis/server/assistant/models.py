@@ -91,10 +91,20 @@ def read_answer(given: object) -> Json | Approval:
 
 
 class ForkRequest(Strict):
-    """Where to go on in another way."""
+    """Where to go on in another way: before a step, or after one that is edited."""
 
-    before: str | int
+    before: str | int | None = None
     """The path of a step, or the number of a record."""
+
+    edit: str | None = None
+    """The path of an agent, of a request to the model or of a call: its task, code or result is the `value` then."""
+
+    value: object = None
+    message: str = Field(default='', max_length=1_000_000)
+    """What the user says there."""
+
+    model: str = Field(default='', max_length=200)
+    """Another model than that of the server, by name."""
 
 
 class RunModel(BaseModel):

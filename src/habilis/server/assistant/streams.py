@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
+from operator import itemgetter
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -40,12 +41,12 @@ async def _run_events(conversations: Conversations, run: str, after: int) -> Asy
     with conversations.watchers.watch('run', run) as watcher:
         silent_since = time.monotonic()
         while not conversations.watchers.is_closed:
-            # What happened before a record goes out before it: the record replaces it.
-            messages = [_message('live', live) for live in watcher.take()]
-            for record in await conversations.store.load(run, after=after):
-                after = record.seq
-                messages.append(_message('record', record_json(record), after))
-            for message in messages:
+            records = await conversations.store.load(run, after=after)
+            after = records[-1].seq if records else after
+            # What happened before a record goes out before it, whenever it is read: the record replaces it.
+            messages = [(record.seq, _message('record', record_json(record), record.seq)) for record in records]
+            messages += [(recorded, _message('live', live)) for recorded, live in watcher.take(after)]
+            for _, message in sorted(messages, key=itemgetter(0)):
                 yield message
             now = time.monotonic()
             silent_since = now if messages else silent_since

@@ -18,19 +18,25 @@ class Watcher:
     """One open stream."""
 
     def __init__(self) -> None:
-        self._live: deque[Json] = deque(maxlen=MAX_LIVE)
+        self._live: deque[tuple[int, Json]] = deque(maxlen=MAX_LIVE)
+        self._recorded = 0
         self._is_due = asyncio.Event()
 
-    def wake(self, live: Json = None) -> None:
-        """There may be something new in the journal; or this has happened, which the journal does not have."""
+    def wake(self, live: Json = None, recorded: int = 0) -> None:
+        """Records up to a number are in the journal; or this has happened, which the journal does not have."""
+        self._recorded = max(self._recorded, recorded)
         if live is not None:
-            self._live.append(live)
+            self._live.append((self._recorded, live))
         self._is_due.set()
 
-    def take(self) -> list[Json]:
-        """What has happened since the last time."""
-        taken = list(self._live)
-        self._live.clear()
+    def take(self, upto: int) -> list[tuple[int, Json]]:
+        """What has happened since the last time, up to the record after this one: each with the last record before it.
+
+        The rest follows records that the caller has not read yet.
+        """
+        taken: list[tuple[int, Json]] = []
+        while self._live and self._live[0][0] <= upto:
+            taken.append(self._live.popleft())
         return taken
 
     async def wait(self, seconds: float) -> bool:
@@ -71,10 +77,10 @@ class Watchers:
             for watcher in watchers:
                 watcher.wake()
 
-    def wake(self, kind: str, name: str, live: Json = None) -> None:
+    def wake(self, kind: str, name: str, live: Json = None, *, recorded: int = 0) -> None:
         """Wake those who watch it."""
         for watcher in self._by_topic.get((kind, name), ()):
-            watcher.wake(live)
+            watcher.wake(live, recorded)
 
 
 class WatchedStore(StoreWrapper):
@@ -112,6 +118,6 @@ class WatchedStore(StoreWrapper):
             msg = 'the server stops'
             raise StoreUnavailable(msg)
         await super().append(run, records, epoch=epoch, info=info, blobs=blobs)
-        self._watchers.wake('run', run)
+        self._watchers.wake('run', run, recorded=records[-1].seq if records else 0)
         if info is not None:
             self._watchers.wake('user', info.user)
