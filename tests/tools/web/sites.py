@@ -12,7 +12,7 @@ _RIVERS = {
 }
 _FILLER = (
     'The valley was settled early, and every village keeps a chronicle of floods, mills and bridges. '
-    'Most of these chronicles were printed in the last century, and the rest can be read in the archive of the district.'
+    'Most of these chronicles were printed in the last century; the rest can be read in the archive of the district.'
 )
 
 
