@@ -57,7 +57,7 @@ def execute(request: CommandRequest, *, agent: Agent | None = None) -> int:
     try:
         execution.tools += servers_of(request, user.answer if user.is_present else None)
         if request.tools is not None:
-            execution.tools += load_tools(request.tools.names, folder=request.tools.folder)
+            execution.tools += load_tools(request.tools.names, folder=request.tools.folder, tell=execution._say)
         return run_interruptible(execution.run, last_words=execution.interrupt_message)
     except StoreUnavailable as error:
         execution.view.end_line()
