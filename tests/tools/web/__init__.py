@@ -1,0 +1,1 @@
+"""Tests of the web tools, and the loopback web that they use."""
