@@ -1,6 +1,7 @@
 /** A run as it is shown: made from the records of the journal, and from what happens between them. */
 
 import { blob, listen, type JournalRecord, type Json, type Live } from './api';
+import { takeBuild, type Build } from './builds';
 
 type Fields = { [name: string]: Json };
 
@@ -48,6 +49,7 @@ export interface Step {
   displays: Display[];
   variables: Variable[];
   nested: Nested[];
+  builds: Build[];
 }
 
 export interface Question {
@@ -137,7 +139,9 @@ export class Run {
 
   /** What happens in agents and flows that a call of a cell has run. */
   #nest(record: JournalRecord, parts: string[], name: string, value: Fields): void {
-    const nested = this.#stepOf(parts.slice(0, 2).join('/'))?.nested;
+    const step = this.#stepOf(parts.slice(0, 2).join('/'));
+    if (step && takeBuild(step.builds, record, parts, value)) return;
+    const nested = step?.nested;
     const known = nested?.find((one) => one.path === record.path);
     const around = nested?.findLast((one) => record.path.startsWith(`${one.path}/`));
     if (record.kind === 'opened' && !known && typeof value.task === 'string') {
@@ -177,6 +181,7 @@ export class Run {
       displays: [],
       variables: [],
       nested: [],
+      builds: [],
     });
   }
 
@@ -253,6 +258,7 @@ export class Run {
     else if (live.kind === 'model_progress' || live.kind === 'retry') this.phase = live.text;
     else if (live.kind === 'code') this.#begin(live.text);
     else if (live.kind === 'output') this.#print(live.text);
+    else if (live.kind === 'tool_logged') this.#say(live.text);
     else if (live.kind === 'notice') this.notices.push(live.text);
     else if (live.kind === 'turn_started') {
       this.isWorking = true;
@@ -267,6 +273,12 @@ export class Run {
     this.phase = 'running code';
     const step = this.steps.at(-1);
     if (step && !step.isDone) step.code = code;
+  }
+
+  /** What a build says about its stages. */
+  #say(line: string): void {
+    const build = this.steps.at(-1)?.builds.at(-1);
+    if (build) build.said = line;
   }
 
   #print(output: string): void {

@@ -13,10 +13,10 @@ from habilis.forge.contract import Candidate
 from habilis.forge.library.library import Library
 from habilis.models.contract import Message
 from habilis.models.scripted import ScriptedModel
+from tests.server.assistant.axe import check
 from tests.server.assistant.conftest import Serve
 from tests.server.assistant.test_page import ATTACK, DOT, send
 
-AXE = Path(__file__).parents[3] / 'page' / 'node_modules' / 'axe-core' / 'axe.min.js'
 TEXT = json.dumps(ATTACK)
 TOOL = f'def double(x: int) -> int:\n    """Twice {ATTACK}."""\n    return 2 * x\n'
 TESTS = f'from tool import double\n\ndef test_two():\n    assert double(2) == 4, {TEXT}\n'
@@ -35,18 +35,6 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     page = browser.new_page(viewport={'width': request.param, 'height': 800})
     yield page
     page.close()
-
-
-def check(page: Page) -> None:
-    """No hostile text was run, all fits in the window, and axe finds nothing serious."""
-    assert page.evaluate('window.hit') is None, 'text of the model, of a tool or of the user was run'
-    assert page.locator('a[href^="javascript"]').count() == 0
-    assert page.evaluate('document.documentElement.scrollWidth - window.innerWidth') <= 0, 'wider than the window'
-    page.evaluate(AXE.read_text())
-    found = page.evaluate('axe.run()')
-    serious = [(one['id'], [node['html'] for node in one['nodes']]) for one in found['violations']
-               if one['impact'] in {'serious', 'critical'}]  # fmt: skip
-    assert serious == []
 
 
 def ask(page: Page, text: str) -> None:

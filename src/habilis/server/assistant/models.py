@@ -277,10 +277,25 @@ class ToolList(BaseModel):
     tools: list[ToolModel]
 
 
+class UsageModel(BaseModel):
+    """Calls of one version of a tool."""
+
+    version: int
+    calls: int
+    failed: int
+    seconds: float
+    last: str
+    """Time of the last call, UTC."""
+
+
 class ToolDetails(ToolModel):
     """A version of a tool, with its source."""
 
     versions: list[int]
+    current: int
+    """The version in use."""
+
+    usage: list[UsageModel]
     origin: str
     request: str
     language: str
@@ -288,6 +303,42 @@ class ToolDetails(ToolModel):
     tests: str
     test_count: int
     findings: list[str]
+
+
+class ToolTest(BaseModel):
+    """How one test of a tool ended."""
+
+    name: str
+    ok: bool
+    error: str
+
+
+class TestedTool(BaseModel):
+    """How the tests of a tool ended."""
+
+    ok: bool
+    tests: list[ToolTest]
+    error: str
+    """Why they did not run to their end."""
+
+    seconds: float
+
+
+class ToolEdit(Strict):
+    """The next version of a tool."""
+
+    code: str = Field(max_length=200_000)
+    tests: str | None = Field(default=None, max_length=200_000)
+    """None: those of the version before."""
+
+    note: str = Field(default='', max_length=1000)
+    """Why it may fail the tests of the version before."""
+
+
+class VersionChoice(Strict):
+    """A version of a tool."""
+
+    version: int
 
 
 class FileModel(BaseModel):
