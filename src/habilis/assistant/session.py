@@ -1,7 +1,6 @@
 """`Session`: one conversation of a user with an agent that remembers."""
 
 import asyncio
-import contextlib
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -171,8 +170,9 @@ class Session(Closing):
         return self
 
     async def switch(self, model: ModelChoice, **options: Unpack[WorkOptions]) -> None:
-        """Go on with another model and these options, in the same conversation. If that fails, nothing changes."""
+        """Go on with another model, and other options if given, in the same conversation, unless that fails."""
         self._one.check(self.id)
+        options = options or self._options
         # A mode that nobody chose is the default of the new options: a folder that is shared now is asked about.
         mode = default_mode(options) if self._mode == default_mode(self._options) else self._mode
         opened = await self._open_agent(model, options, mode=mode)
@@ -236,7 +236,7 @@ class Session(Closing):
         After an error the turn is unfinished: the same message again goes on where it stopped.
         """
         await self.open()
-        with self._turn():
+        with self._one.turn(self.id):
             return await self._send(message, files, attached, run_id or new_run_id())
 
     async def _send(self, message: str, files: Sequence[File], attached: str, run: str) -> Result[Any]:
@@ -273,7 +273,7 @@ class Session(Closing):
     async def finish(self) -> Result[Any]:
         """Finish the unfinished turn from its record. Nothing that is in it is done again. Raises `HabilisError`."""
         await self.open()
-        with self._turn():
+        with self._one.turn(self.id):
             if self.unfinished is None:
                 msg = 'there is no unfinished turn: send a message'
                 raise AgentError(msg)
@@ -282,14 +282,14 @@ class Session(Closing):
     async def answer(self, run: str, answer: Json | Approval, *, path: str | None = None) -> Result[Any]:
         """Decide what a turn waits for (`Result.waiting`), and finish it. Takes the arguments of `Agent.answer`."""
         await self.open()
-        with self._turn():
+        with self._one.turn(self.id):
             await self.opened.agent.answer(run, answer, path=path, user=self.memory.user)
             return await self._finish(Unfinished(run=run, message=''))
 
     async def run_command(self, command: str, show: Callable[[str], None]) -> CommandRun:
         """Run a shell command with the files of this session. `show` and the next message get what it prints."""
         await self.open()
-        with self._turn():
+        with self._one.turn(self.id):
             ran = await run_command(command, self._options, self._mode, show)
             self._commands.append(ran.text)
             await self.memory.add_turn(self.id, 'tool', ran.text)
@@ -355,9 +355,6 @@ class Session(Closing):
     def _show(self, event: SessionEvent) -> None:
         for show in (self.view.show, *self._shows):
             show(event)
-
-    def _turn(self) -> contextlib.AbstractContextManager[None]:
-        return self._one.turn(self.id)
 
     @property
     def opened(self) -> SessionAgent:
@@ -436,7 +433,7 @@ class Session(Closing):
         if self.unfinished is not None:
             msg = 'the last turn is not finished: send a message to finish it, or take it back'
             raise AgentError(msg)
-        with self._turn():
+        with self._one.turn(self.id):
             done = await self._conversation.compact(keep)
         self._recall.given.clear()
         return done

@@ -29,7 +29,7 @@ expect.set_options(timeout=60_000)
 Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
 
 
-def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, **options: Any) -> Server:
+def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, /, **options: Any) -> Server:
     """The assistant with the journal and the memory of a folder."""
     watchers = Watchers()
 
@@ -49,7 +49,7 @@ def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpS
                 yield opened
 
         library = Library(folder / 'library')
-        yield Conversations(store, watchers, open_session, library)
+        yield Conversations(store, watchers, open_session, library, options.get('settings'))
         await store.close()
 
     return make_server(make_app(settings, open_conversations), settings, watchers.close)

@@ -19,6 +19,7 @@ from habilis.cli.serve.listening import announced_address, listening_socket
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
+from habilis.core.errors import NoModel
 from habilis.core.folders import data_folder
 from habilis.core.settings import Settings
 from habilis.forge.library.library import Library
@@ -43,7 +44,7 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
     settings = replace(settings, user=chosen.user or '')
     listening = listening_socket(settings)
     wanted = ModelRequest(name=request.model, option='--model', overrides=request.overrides, download=request.download)
-    model = await choose_model(wanted, chosen, TerminalUser(), say)
+    model = await _choose_model(wanted, chosen)
     chosen = await choose_sandbox(request, chosen, say)
     watchers = Watchers()
     app = make_app(settings, lambda: _opened(request, chosen, model, watchers))
@@ -52,6 +53,19 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
     address = announced_address(settings.host, listening.getsockname()[1])
     say(f'Serving on {scheme}://{address} (OpenAI: {scheme}://{address}/v1). Stop with Ctrl-C.')
     await server.serve([listening])
+
+
+async def _choose_model(wanted: ModelRequest, settings: Settings) -> Model:
+    """The model that is asked for or found; where there is none, a script that answers the examples of the page."""
+    from habilis.server.assistant.examples import example_model
+
+    try:
+        return await choose_model(wanted, settings, TerminalUser(), say)
+    except NoModel as error:
+        if wanted.name is not None:
+            raise
+        say(f'{error}. SCRIPTED: until then the page answers its examples from a script')
+        return example_model(str(error))
 
 
 @contextlib.asynccontextmanager
@@ -84,7 +98,7 @@ async def _opened(
             yield opened
 
     try:
-        yield Conversations(store, watchers, open_session, library)
+        yield Conversations(store, watchers, open_session, library, settings)
     finally:
         await model.close()
         await store.close()

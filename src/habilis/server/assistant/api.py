@@ -37,9 +37,10 @@ from habilis.server.assistant import (
     library_operations,
     memory_operations,
     openai_protocol,
+    settings_operations,
     vercel_protocol,
 )
-from habilis.server.assistant.conversations import Conversations
+from habilis.server.assistant.conversations import Conversations, TurnChoice
 from habilis.server.assistant.models import (
     AnswerRequest,
     ConversationList,
@@ -112,7 +113,8 @@ async def take_turn(conversations: Conversations, request: Request) -> Response:
     files = [sent.file() for sent in wanted.files]
     user, session = request.scope['owner'], request.path_params['id']
     key = request.headers.get('idempotency-key', '')
-    run = await conversations.send(user, session, wanted.message, files=files, key=key)
+    choice = TurnChoice(model=wanted.model, mode=wanted.mode)
+    run = await conversations.send(user, session, wanted.message, files=files, key=key, choice=choice)
     return json_response(TurnModel(run=run, session=session), 202)
 
 
@@ -223,6 +225,7 @@ OPERATIONS = tuple(
         ('POST', f'{RUN}/stop', stop_run, None, Done),
         ('POST', f'{RUN}/resume', resume_run, None, TurnModel),
         ('POST', f'{RUN}/fork', fork_run, ForkRequest, TurnModel),
+        *settings_operations.OPERATIONS,
         *memory_operations.OPERATIONS,
         *library_operations.OPERATIONS,
         *file_operations.OPERATIONS,

@@ -71,6 +71,11 @@ class TurnRequest(Strict):
 
     message: str = Field(min_length=1, max_length=1_000_000)
     files: list[SentFile] = Field(default_factory=list[SentFile], max_length=50)
+    model: str = Field(default='', max_length=200)
+    """One of those that `GET /api/settings` offers; empty: as before."""
+
+    mode: str = Field(default='', max_length=20)
+    """The permission mode from this turn on; empty: as before."""
 
 
 class AnswerRequest(Strict):
@@ -190,6 +195,44 @@ class StatusModel(BaseModel):
     user: str
     version: str
     model: str
+
+
+class OfferedModel(BaseModel):
+    """A language model."""
+
+    name: str
+    """To choose it by: an alias of the settings, or `provider:model`."""
+
+    model: str
+    ready: bool
+    why: str
+    """Where it comes from, or what it lacks."""
+
+
+class MissingModel(BaseModel):
+    """Something that this server could have."""
+
+    what: str
+    how: str
+    """The command that adds it."""
+
+
+class SettingsModel(BaseModel):
+    """What a person sees and chooses from. It has no keys."""
+
+    model: str
+    """The model of the next turn."""
+
+    is_scripted: bool
+    """Whether its replies come from a script."""
+
+    models: list[OfferedModel]
+    mode: str
+    modes: list[str]
+    examples: list[str]
+    """Messages that show something."""
+
+    missing: list[MissingModel]
 
 
 class ProblemModel(BaseModel):
