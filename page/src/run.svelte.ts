@@ -82,6 +82,8 @@ export class Run {
   model = $state('');
   /** What the memory had for the message, one entry a line. */
   memory = $state<string[]>([]);
+  /** Why, for each of them. */
+  whys = $state<string[]>([]);
   files = $state<{ name: string; digest: string }[]>([]);
   steps = $state<Step[]>([]);
   questions = $state<Question[]>([]);
@@ -155,6 +157,7 @@ export class Run {
     this.task = text(value.task);
     this.model = text(value.model);
     this.memory = text(value.memory).split('\n').filter(Boolean);
+    this.whys = ((plain(fields(fields(value.meta)['habilis chat']).why) ?? []) as Json[]).map(text);
     this.files = ((plain(value.files) ?? []) as Json[]).map(fields).filter((one) => !one.is_earlier)
       .map((one) => ({ name: text(one.name), digest: text(one.digest) }));
     this.isWorking = true;

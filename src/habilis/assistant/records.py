@@ -55,6 +55,9 @@ class TurnNote:
     given: Sequence[str] = ()
     """Ids of what the memory has given to the conversation so far."""
 
+    why: Sequence[str] = ()
+    """Why the memory has given what it gave to this message, one for each line of it."""
+
     earlier: Sequence[str] = ()
     """Ids of the last turns of the conversations that this one is a copy of, the oldest first."""
 
@@ -71,13 +74,14 @@ class TurnNote:
         return cls(
             turn=str(note.get('turn') or ''),
             said=str(note.get('said') or ''),
-            given=_ids(note.get('given')),
-            earlier=_ids(note.get('earlier')),
+            given=_texts(note.get('given')),
+            why=_texts(note.get('why')),
+            earlier=_texts(note.get('earlier')),
             mode=str(note.get('mode') or ''),
         )
 
 
-def _ids(found: object) -> list[str]:
+def _texts(found: object) -> list[str]:
     return [str(one) for one in cast('list[object]', found)] if isinstance(found, list) else []
 
 

@@ -254,7 +254,8 @@ class Session(Closing):
                 self.unfinished = None
         recalled = await self._recall.choose(text, budget=self.opened.policy.memory_tokens())
         said = message if attached else ''
-        note = TurnNote(turn=turn.id, said=said, given=self._recall.given, earlier=self._earlier, mode=self._mode)
+        given, why = self._recall.given, [item.why for item in recalled.items]
+        note = TurnNote(turn=turn.id, said=said, given=given, why=why, earlier=self._earlier, mode=self._mode)
         parts = [text, *files, *([Recollection(recalled.text)] if recalled.items else [])]
         chat, meta = self._conversation, {**self.meta, META_KEY: asdict(note)}
         return await self._watch(

@@ -2,7 +2,6 @@
 
 import json
 import time
-from functools import partial
 from pathlib import Path
 
 import httpx2

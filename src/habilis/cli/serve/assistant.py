@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import threading
+import webbrowser
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from habilis.server.assistant.watching import Watchers
 
 
-async def serve_assistant(request: CommandRequest, settings: AssistantSettings) -> None:
+async def serve_assistant(request: CommandRequest, settings: AssistantSettings, *, is_opened: bool) -> None:
     """Serve until stopped. Raises `HabilisError`, or `ImportError` if the server is not installed."""
     from habilis.server.assistant.api import make_app
     from habilis.server.assistant.watching import Watchers
@@ -52,6 +54,8 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
     scheme = 'https' if settings.certificate else 'http'
     address = announced_address(settings.host, listening.getsockname()[1])
     say(f'Serving on {scheme}://{address} (OpenAI: {scheme}://{address}/v1). Stop with Ctrl-C.')
+    if is_opened:  # the socket listens already, so that the page waits until the server answers
+        threading.Thread(target=webbrowser.open, args=[f'{scheme}://{address}'], daemon=True).start()
     await server.serve([listening])
 
 

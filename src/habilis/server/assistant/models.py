@@ -300,9 +300,11 @@ class TaskRequest(Strict):
 
 
 class TaskChange(Strict):
-    """Where a task stands."""
+    """What changes in a task; null: as before."""
 
-    state: TaskState
+    state: TaskState | None = None
+    title: str | None = Field(default=None, min_length=1, max_length=1000)
+    due: date | None = None
 
 
 class ToolModel(BaseModel):

@@ -44,7 +44,5 @@ def _missing(conversations: Conversations, one: OpenConversation) -> list[Missin
     if one.session.opened.folder is None:
         found.append(MissingModel(what='A folder to work in.', how='habilis serve --workspace FOLDER'))
     if conversations.library is None:
-        found.append(
-            MissingModel(what='A library, where built tools are kept.', how='habilis serve --library')
-        )
+        found.append(MissingModel(what='A library, where built tools are kept.', how='habilis serve --library'))
     return found
