@@ -256,7 +256,7 @@ export class Run {
 
   #happen(live: Live): void {
     if (live.parent) return;
-    if (live.kind === 'text') this.draft += live.text;
+    if (live.kind === 'text') this.draft += live.step > this.steps.length ? live.text : ''; // its record may be here first
     else if (live.kind === 'step_started') this.phase = 'thinking';
     else if (live.kind === 'model_progress' || live.kind === 'retry') this.phase = live.text;
     else if (live.kind === 'code') this.#begin(live.text);

@@ -13,10 +13,10 @@ export interface Settings {
 }
 
 export const MODES: Record<string, string> = {
-  ask: 'Ask before each change',
-  edits: 'Change files, ask for commands',
+  ask: 'Ask first',
+  edits: 'Ask for commands',
   plan: 'Plan only',
-  all: 'Change without asking',
+  all: 'Never ask',
 };
 
 export function settingsOf(session: string): Promise<Settings> {

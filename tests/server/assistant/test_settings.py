@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -47,7 +48,7 @@ def test_a_turn_takes_another_model_and_mode_and_the_next_one_goes_back(
         names = [model['name'] for model in shown.json()['models']]
         assert names[:2] == ['scripted:script', 'second']
         session = user.post('/api/conversations').json()['id']
-        choices = ({}, {'model': 'second', 'mode': 'plan'}, {'model': 'scripted:script'})
+        choices: tuple[dict[str, str], ...] = ({}, {'model': 'second', 'mode': 'plan'}, {'model': 'scripted:script'})
         used = [turn(user, session, {'message': 'Go', **choice})['model'] for choice in choices]
         assert used == ['scripted:script', 'scripted:second', 'scripted:script']
         assert user.get('/api/settings', params={'session': session}).json()['mode'] == 'plan'
@@ -59,7 +60,7 @@ def test_a_turn_takes_another_model_and_mode_and_the_next_one_goes_back(
 def test_the_examples_need_no_model(serve: Serve) -> None:
     advice = 'the embedded model is not downloaded yet: habilis models install'
     with (
-        serve(lambda messages: reply_to(messages, advice)) as address,
+        serve(partial(reply_to, advice=advice)) as address,
         httpx2.Client(base_url=address, timeout=60) as user,
     ):
         assert user.get('/api/settings').json()['examples'] == [example.message for example in EXAMPLES]

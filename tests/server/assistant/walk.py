@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from habilis.models.contract import Message
 from tests.forge.build.test_forge import Builder
@@ -96,8 +96,12 @@ def options(folder: Path) -> dict[str, Any]:
     return {'workspace': shared, 'library': folder / 'library'}
 
 
-def walk(page: Page, address: str, look: Callable[[str], None]) -> None:
-    """Take the walk; `look` is called with the name of each view."""
+Look = Callable[[str, Locator], None]
+"""Looks at a view, by its name; the part of it that matters is visible."""
+
+
+def walk(page: Page, address: str, look: Look) -> None:
+    """Take the walk, and look at each view."""
     page.goto(f'{address}/#/memory')
     page.get_by_label('Fact').fill('I like green bars in plots of sales.')
     page.get_by_label('Kind').select_option('preference')
@@ -105,43 +109,44 @@ def walk(page: Page, address: str, look: Callable[[str], None]) -> None:
     expect(page.get_by_label('Remembered')).to_contain_text('green bars')
     page.goto(f'{address}/#walk')
     expect(page.get_by_text('Answered by')).to_be_visible()
-    look('start')
+    look('start', page.get_by_role('heading'))
 
     page.evaluate(DROP, ['sales.csv', CSV])
     _say(page, 'Plot the sales of each region.', 'North sells most')
-    expect(page.frame_locator('iframe.display').locator('rect')).to_have_count(4)
+    expect(page.get_by_alt_text('Shown by step 2')).to_have_js_property('naturalWidth', 460)
     page.get_by_text('Memory used: 1').click()
     expect(page.get_by_role('listitem').filter(has_text='green bars')).to_contain_text('applies to every task')
-    page.get_by_text('Memory used: 1').scroll_into_view_if_needed()
-    look('plot')
+    look('recall', page.get_by_text('Memory used: 1'))
+    look('plot', page.get_by_text('180 of 430'))
 
     _say(page, 'What share of the sales has each region?', 'North has 42 %')
-    page.get_by_label('Building a tool').scroll_into_view_if_needed()
-    look('build')
+    look('build', page.get_by_label('Building a tool'))
 
     _say(page, 'Save the totals to summary.md.', 'May write_file be called?')
     expect(page.get_by_label('Question').locator('.added').filter(has_text='- North: 180')).to_be_visible()
-    look('approval')
+    look('approval', page.get_by_label('Question'))
     page.get_by_role('button', name='Yes', exact=True).click()
-    expect(page.get_by_text('The totals are in')).to_be_visible()
+    expect(page.get_by_text('The totals are in').last).to_be_visible()
 
     page.get_by_role('link', name='percentages').click()
     expect(page.get_by_label('Tools')).to_contain_text('1 call, 0 failed')
-    look('tool')
+    look('tool', page.get_by_role('heading').first)
     page.goto(f'{address}/#walk')
-    page.get_by_role('link', name=re.compile('^run-')).first.click()
+    first = page.locator('.turn').filter(has_text='Plot the sales of each region.')
+    first.get_by_role('link', name=re.compile('^run-')).click()
     page.get_by_role('button', name='1.').click()
     expect(page.get_by_label('Step 1', exact=True)).to_contain_text('Counter')
-    look('run')
+    look('run', page.get_by_role('heading').first)
     page.goto(f'{address}/#walk')
-    page.get_by_label('Code of step 2').first.get_by_role('button', name='Fork').click()
+    first.get_by_label('Code of step 2').get_by_role('button', name='Fork').click()
     expect(page).not_to_have_url(f'{address}/#walk')
-    expect(page.get_by_text('North sells most')).to_be_visible()
-    look('fork')
+    answer = page.get_by_text('North sells most').last
+    expect(answer).to_be_visible()
+    look('fork', answer)
     for view, shown in {'runs': 'tokens', 'memory': 'green bars', 'settings': 'scripted:script'}.items():
         page.goto(f'{address}/#/{view}')
         expect(page.locator('.view')).to_contain_text(shown)
-        look(view)
+        look(view, page.get_by_role('heading').first)
 
 
 def _say(page: Page, text: str, answer: str) -> None:
