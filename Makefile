@@ -16,7 +16,7 @@ SLOW := benchmarks cli crash evals flows forge/javascript house/test_docs.py mod
   sandbox/remote server test_wheel.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test pytest test-quick test-model test-crash node page soak eval-local eval-forge eval-library house lint format bench recording screenshots docs wheel clean
+.PHONY: help demo test pytest test-quick test-model test-crash node gradio page soak eval-local eval-forge eval-library house lint format bench recording screenshots docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -50,6 +50,10 @@ page: ## Build the page of `habilis serve` from page/ into the package
 
 node: ## Install the programs and clients of npm that the tests talk to
 	npm install --prefix tests/node --no-package-lock --no-audit --no-fund --loglevel error
+
+gradio: ## Install Gradio for its example, in an environment of its own: its versions do not fit those of the tests
+	$(PYTHON) -m venv .gradio
+	.gradio/bin/python -m pip --disable-pip-version-check install -q -e '.[build]' gradio
 
 soak: $(READY) ## Keep 200 runs going for half an hour, kill their workers and cut their connections; SOAK_ARGS='--minutes 2'
 	$(BIN)/python -m tests.soak.soak $(SOAK_ARGS)
@@ -105,7 +109,7 @@ wheel: $(READY) ## Build a wheel that carries the built component, into dist/
 	$(BIN)/python -m build --wheel
 
 clean: ## Remove all that was built here, the virtual environment too
-	rm -rf $(VENV) build dist site tests/node/node_modules page/node_modules .hypothesis .pytest_cache .ruff_cache $(COMPONENT)
+	rm -rf $(VENV) .gradio build dist site tests/node/node_modules page/node_modules .hypothesis .pytest_cache .ruff_cache $(COMPONENT)
 	find src tests examples evals benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The virtual environment is made anew whenever the list of dependencies changes. What the demo needs comes first.

@@ -19,6 +19,7 @@ INSTALLATION = {
     'chromium': 'Chromium: apt-get install chromium',
     'curl': 'curl: apt-get install curl',
     'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
+    'gradio': 'Gradio, in an environment of its own: make gradio',
     'git': 'git: apt-get install git',
     'node': 'programs of npm, and Node 20 or newer: make node',
     'postgres': 'a PostgreSQL server: apt-get install postgresql',

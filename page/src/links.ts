@@ -1,7 +1,7 @@
 /** Addresses of views, in the fragment of the page's address: `#/runs/ID`. Anything else is the id of a conversation. */
 
 export interface Place {
-  view: 'chat' | 'runs' | 'compare' | 'memory' | 'tools';
+  view: 'chat' | 'runs' | 'compare' | 'memory' | 'tools' | 'settings';
   names: string[];
 }
 
@@ -9,12 +9,13 @@ export const VIEWS = [
   { title: 'Runs', hash: '#/runs' },
   { title: 'Memory and tasks', hash: '#/memory' },
   { title: 'Tools', hash: '#/tools' },
+  { title: 'Settings', hash: '#/settings' },
 ];
 
 export function place(hash: string): Place {
   const [start, view, ...names] = hash.slice(1).split('/').map(decoded);
   if (start !== '') return { view: 'chat', names: [decoded(hash.slice(1))] };
-  const known = (['runs', 'compare', 'memory', 'tools'] as const).find((one) => one === view);
+  const known = (['runs', 'compare', 'memory', 'tools', 'settings'] as const).find((one) => one === view);
   return known ? { view: known, names } : { view: 'chat', names: [] };
 }
 

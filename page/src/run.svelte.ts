@@ -1,6 +1,7 @@
 /** A run as it is shown: made from the records of the journal, and from what happens between them. */
 
 import { blob, listen, type JournalRecord, type Json, type Live } from './api';
+import { takeBuild, type Build } from './builds';
 import { note, type GraphNode } from './graph';
 
 type Fields = { [name: string]: Json };
@@ -54,6 +55,7 @@ export interface Step {
   displays: Display[];
   variables: Variable[];
   nested: Nested[];
+  builds: Build[];
 }
 
 export interface Question {
@@ -87,6 +89,8 @@ export class Run {
   model = $state('');
   /** What the memory had for the message, one entry a line. */
   memory = $state<string[]>([]);
+  /** Why, for each of them. */
+  whys = $state<string[]>([]);
   files = $state<{ name: string; digest: string }[]>([]);
   steps = $state<Step[]>([]);
   questions = $state<Question[]>([]);
@@ -153,7 +157,9 @@ export class Run {
 
   /** What happens in agents and flows that a call of a cell has run. */
   #nest(record: JournalRecord, parts: string[], name: string, value: Fields): void {
-    const nested = this.#stepOf(parts.slice(0, 2).join('/'))?.nested;
+    const step = this.#stepOf(parts.slice(0, 2).join('/'));
+    if (step && takeBuild(step.builds, record, parts, value)) return;
+    const nested = step?.nested;
     const known = nested?.find((one) => one.path === record.path);
     const around = nested?.findLast((one) => record.path.startsWith(`${one.path}/`));
     if (record.kind === 'opened' && !known && typeof value.task === 'string') {
@@ -172,6 +178,7 @@ export class Run {
     this.task = text(value.task);
     this.model = text(value.model);
     this.memory = text(value.memory).split('\n').filter(Boolean);
+    this.whys = ((plain(fields(fields(value.meta)['habilis chat']).why) ?? []) as Json[]).map(text);
     this.files = ((plain(value.files) ?? []) as Json[]).map(fields).filter((one) => !one.is_earlier)
       .map((one) => ({ name: text(one.name), digest: text(one.digest) }));
     this.isWorking = true;
@@ -200,6 +207,7 @@ export class Run {
       displays: [],
       variables: [],
       nested: [],
+      builds: [],
     });
   }
 
@@ -272,11 +280,12 @@ export class Run {
 
   #happen(live: Live): void {
     if (live.parent) return;
-    if (live.kind === 'text') this.draft += live.text;
+    if (live.kind === 'text') this.draft += live.step > this.steps.length ? live.text : ''; // its record may be here first
     else if (live.kind === 'step_started') this.phase = 'thinking';
     else if (live.kind === 'model_progress' || live.kind === 'retry') this.phase = live.text;
     else if (live.kind === 'code') this.#begin(live.text);
     else if (live.kind === 'output') this.#print(live.text);
+    else if (live.kind === 'tool_logged') this.#say(live.text);
     else if (live.kind === 'notice') this.notices.push(live.text);
     else if (live.kind === 'turn_started') {
       this.isWorking = true;
@@ -291,6 +300,12 @@ export class Run {
     this.phase = 'running code';
     const step = this.steps.at(-1);
     if (step && !step.isDone) step.code = code;
+  }
+
+  /** What a build says about its stages. */
+  #say(line: string): void {
+    const build = this.steps.at(-1)?.builds.at(-1);
+    if (build) build.said = line;
   }
 
   #print(output: string): void {

@@ -1,15 +1,19 @@
 """`habilis serve`: what cannot be served is said in one line."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from tests.cli.process import habilis
+from tests.place import Place
 
 
 @pytest.mark.parametrize(
@@ -42,4 +46,27 @@ def test_it_serves_until_it_is_stopped() -> None:
     server.send_signal(signal.SIGINT)
     assert server.wait(20) == 0
     assert 'Traceback' not in server.stderr.read()
+    server.stderr.close()
+
+
+def test_the_page_opens_and_needs_neither_model_nor_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(tmp_path, monkeypatch)
+    browser, opened = place.folder / 'browser', place.folder / 'opened'
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
+    browser.chmod(0o755)
+    place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'), BROWSER=os.fspath(browser))
+    command = [sys.executable, '-m', 'habilis', 'serve', '--port', '0', '--open']
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    assert 'SCRIPTED' in server.stderr.readline()
+    address = next(word for word in server.stderr.readline().split() if word.startswith('http://'))
+    with urllib.request.urlopen(f'{address}/api/settings', timeout=600) as answer:
+        settings = json.load(answer)
+    assert (settings['model'], settings['is_scripted']) == ('scripted:examples', True)
+    assert 'habilis models install' in settings['models'][-1]['why']
+    while not opened.exists():
+        time.sleep(0.01)
+    assert opened.read_text() == f'{address}\n'
+    server.send_signal(signal.SIGINT)
+    assert server.wait(60) == 0
     server.stderr.close()

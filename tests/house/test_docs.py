@@ -16,6 +16,9 @@ PROGRAMS = sorted(ROOT.glob('examples/*.py'))
 FIRST = ROOT / 'examples' / 'weather.py'
 """The first example of the README, which needs a model."""
 
+SERVER = ROOT / 'examples' / 'gradio_chat.py'
+"""It does not end; `tests/integrations` starts it."""
+
 
 def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
@@ -41,7 +44,7 @@ def test_the_first_example_of_the_readme_is_a_file() -> None:
     assert FIRST.read_text('utf-8').endswith(f'\n\n{first.code}\n')
 
 
-@pytest.mark.parametrize('program', [program for program in PROGRAMS if program != FIRST], ids=name)
+@pytest.mark.parametrize('program', [program for program in PROGRAMS if program not in (FIRST, SERVER)], ids=name)
 def test_every_example_program_runs(program: Path, tmp_path: Path) -> None:
     child = subprocess.run(
         [sys.executable, '-W', 'error', program],

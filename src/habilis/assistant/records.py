@@ -53,6 +53,9 @@ class TurnNote:
     said: str = ''
     """The message, if the task has more than it, such as the text of files."""
 
+    why: Sequence[str] = ()
+    """Why the memory has given what it gave to this message, one for each line of it."""
+
     earlier: Sequence[str] = ()
     """Ids of the last turns of the conversations that this one is a copy of, the oldest first."""
 
@@ -66,12 +69,13 @@ class TurnNote:
         return cls(
             turn=str(note.get('turn') or ''),
             said=str(note.get('said') or ''),
-            earlier=_ids(note.get('earlier')),
+            why=_texts(note.get('why')),
+            earlier=_texts(note.get('earlier')),
             mode=str(note.get('mode') or ''),
         )
 
 
-def _ids(found: object) -> list[str]:
+def _texts(found: object) -> list[str]:
     return [str(one) for one in items_in(found)]
 
 

@@ -253,7 +253,8 @@ class Session(Closing):
         messages = await self._conversation.current_messages()
         recalled = await self._recall.choose(text, messages, budget=self.opened.policy.memory_tokens())
         said = message if attached else ''
-        note = TurnNote(turn=turn.id, said=said, earlier=self._earlier, mode=self._mode)
+        why = [item.why for item in recalled.items]
+        note = TurnNote(turn=turn.id, said=said, why=why, earlier=self._earlier, mode=self._mode)
         parts = [text, *files, *([Recollection(recalled.text)] if recalled.items else [])]
         chat, meta = self._conversation, {**self.meta, META_KEY: asdict(note)}
         return await self._watch(

@@ -14,7 +14,7 @@ from habilis.core.errors import ModelNotFound, NoModel
 from habilis.core.settings import Settings
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Model
-from habilis.models.discovery import Choice, check_server, discover, discover_all, missing_requirement
+from habilis.models.discovery import Choice, check_server, discover, list_models, missing_requirement
 from habilis.models.loader import load_model
 from habilis.models.registry import Overrides, Registry, resolve_name
 
@@ -64,12 +64,8 @@ async def find_choice(request: ModelRequest, settings: Settings) -> Choice:
 
 async def usable_models(settings: Settings) -> list[tuple[str, str]]:
     """Names of the models that can answer now, each with where it comes from: aliases, then what a search finds."""
-    registry = Registry(settings)
-    configs = {alias: (registry.get(alias), 'alias of the settings') for alias in registry.names()}
-    found = [choice for choice in await discover_all(settings) if choice.ready]
-    configs.update({choice.config.model: (choice.config, choice.reason) for choice in found})
-    problems = await asyncio.gather(*(why_unusable(config) for config, _ in configs.values()))
-    return [(name, reason) for (name, (_, reason)), why in zip(configs.items(), problems, strict=True) if why is None]
+    found = await list_models(settings)
+    return [(name, choice.reason) for name, choice in found.items() if choice.ready]
 
 
 async def why_unusable(config: ModelConfig) -> str | None:

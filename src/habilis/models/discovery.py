@@ -92,6 +92,23 @@ async def discover_all(settings: Settings | None = None, *, servers: Sequence[Se
     return [choice async for choice in candidates]
 
 
+async def list_models(settings: Settings) -> dict[str, Choice]:
+    """All models by the name to choose them by: aliases of the settings, then what `discover_all` finds.
+
+    Those that cannot answer now are not ready, and say why.
+    """
+    registry = Registry(settings)
+    found = {alias: _alias(registry.get(alias)) for alias in registry.names()}
+    found |= {choice.config.model: choice for choice in await discover_all(settings)}
+    return dict(zip(found, await asyncio.gather(*map(check_server, found.values())), strict=True))
+
+
+def _alias(config: ModelConfig) -> Choice:
+    missing = missing_requirement(config)
+    reason = 'alias of the settings'
+    return Choice(config=config, reason=f'{reason}, but {missing}' if missing else reason, ready=not missing)
+
+
 async def check_server(choice: Choice) -> Choice:
     """The choice, not ready if it is a model of a server without a key that does not answer."""
     provider = PROVIDERS.get(resolve_name(choice.config).provider)

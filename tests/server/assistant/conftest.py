@@ -49,7 +49,7 @@ def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpS
                 yield opened
 
         library = Library(folder / 'library')
-        yield Conversations(store, watchers, open_session, library)
+        yield Conversations(store, watchers, open_session, library, options.get('settings'))
         await store.close()
 
     return make_server(make_app(settings, open_conversations), settings, watchers.close)

@@ -322,6 +322,10 @@ def test_facts_and_tasks_are_kept_found_corrected_and_forgotten(serve: Serve) ->
         assert user.delete(f'/api/memory/{found["id"]}').json() == {'ok': True}
         assert user.get('/api/memory').json() == {'entries': []}
         task = user.post('/api/tasks', json={'title': 'Paint the boat'}).json()
+        user.patch(f'/api/tasks/{task["number"]}', json={'title': 'Sell the boat', 'due': '2031-05-01'})
+        [corrected] = user.get('/api/tasks', params={'q': 'sell'}).json()['tasks']
+        assert (corrected['title'], corrected['due'], corrected['state']) == ('Sell the boat', '2031-05-01', 'pending')
+        assert user.get('/api/tasks', params={'q': 'paint'}).json() == {'tasks': []}
         user.patch(f'/api/tasks/{task["number"]}', json={'state': 'completed'})
         assert user.get('/api/tasks').json() == {'tasks': []}
         assert user.patch('/api/tasks/x', json={'state': 'completed'}).status_code == 400

@@ -13,10 +13,10 @@ from habilis.forge.contract import Candidate
 from habilis.forge.library.library import Library
 from habilis.models.contract import Message
 from habilis.models.scripted import ScriptedModel
+from tests.server.assistant.axe import check
 from tests.server.assistant.conftest import Serve
 from tests.server.assistant.test_page import ATTACK, DOT, send
 
-AXE = Path(__file__).parents[3] / 'page' / 'node_modules' / 'axe-core' / 'axe.min.js'
 TEXT = json.dumps(ATTACK)
 TOOL = f'def double(x: int) -> int:\n    """Twice {ATTACK}."""\n    return 2 * x\n'
 TESTS = f'from tool import double\n\ndef test_two():\n    assert double(2) == 4, {TEXT}\n'
@@ -35,18 +35,6 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     page = browser.new_page(viewport={'width': request.param, 'height': 800})
     yield page
     page.close()
-
-
-def check(page: Page) -> None:
-    """No hostile text was run, all fits in the window, and axe finds nothing serious."""
-    assert page.evaluate('window.hit') is None, 'text of the model, of a tool or of the user was run'
-    assert page.locator('a[href^="javascript"]').count() == 0
-    assert page.evaluate('document.documentElement.scrollWidth - window.innerWidth') <= 0, 'wider than the window'
-    page.evaluate(AXE.read_text())
-    found = page.evaluate('axe.run()')
-    serious = [(one['id'], [node['html'] for node in one['nodes']]) for one in found['violations']
-               if one['impact'] in {'serious', 'critical'}]  # fmt: skip
-    assert serious == []
 
 
 def ask(page: Page, text: str) -> None:
@@ -126,10 +114,14 @@ def test_facts_and_tasks_are_added_found_used_and_forgotten(serve: Serve, page: 
         page.goto(f'{address}/#')
         ask(page, 'Is the boat blue?')
         page.get_by_text('Memory used: 1').click()
-        expect(page.get_by_role('listitem').filter(has_text='The boat is blue <img')).to_be_visible()
+        used = page.get_by_role('listitem').filter(has_text='The boat is blue <img')
+        expect(used).to_contain_text('of the words (boat, blue)')
         check(page)
         page.goto(f'{address}/#/memory')
-        page.get_by_role('button', name='Complete').click()
+        page.get_by_role('button', name='Correct Paint it').click()
+        page.get_by_label('Task', exact=True).fill('Sell it')
+        page.get_by_role('button', name='Correct the task').click()
+        page.get_by_role('button', name='Complete Sell it').click()
         expect(page.get_by_text('Nothing to do.')).to_be_visible()
         page.get_by_label('Search the memory').fill('blue boat')
         page.get_by_label('Search the memory').press('Enter')
@@ -190,20 +182,20 @@ def test_the_keyboard_alone_is_enough(serve: Serve, page: Page) -> None:
         page.keyboard.press('Enter')
         expect(page.locator('.turn .markdown').last).to_contain_text('Done')
         page.keyboard.press('Control+k')
-        expect(page.get_by_role('combobox')).to_be_focused()
+        expect(page.get_by_role('combobox', name='Go to')).to_be_focused()
         check(page)
         page.keyboard.type('runs')
         page.keyboard.press('Enter')
         expect(page.get_by_role('heading', name='Runs')).to_be_visible()
         page.keyboard.press('Control+k')
-        expect(page.get_by_role('combobox')).to_be_focused()
+        expect(page.get_by_role('combobox', name='Go to')).to_be_focused()
         page.keyboard.type('boat')
         page.keyboard.press('Enter')
         expect(page.locator('.turn .markdown').last).to_contain_text('Done')
         page.keyboard.press('Control+k')
-        expect(page.get_by_role('combobox')).to_be_focused()
+        expect(page.get_by_role('combobox', name='Go to')).to_be_focused()
         page.keyboard.press('Escape')
-        expect(page.get_by_role('combobox')).to_have_count(0)
+        expect(page.get_by_role('combobox', name='Go to')).to_have_count(0)
 
 
 def test_escape_stops_a_turn(serve: Serve, page: Page) -> None:

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import threading
+import webbrowser
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from habilis.cli.serve.listening import announced_address, listening_socket
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
+from habilis.core.errors import NoModel
 from habilis.core.folders import data_folder
 from habilis.core.settings import Settings
 from habilis.forge.library.library import Library
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from habilis.server.assistant.watching import Watchers
 
 
-async def serve_assistant(request: CommandRequest, settings: AssistantSettings) -> None:
+async def serve_assistant(request: CommandRequest, settings: AssistantSettings, *, is_opened: bool) -> None:
     """Serve until stopped. Raises `HabilisError`, or `ImportError` if the server is not installed."""
     from habilis.server.assistant.api import make_app
     from habilis.server.assistant.watching import Watchers
@@ -43,7 +46,7 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
     settings = replace(settings, user=chosen.user or '')
     listening = listening_socket(settings)
     wanted = ModelRequest(name=request.model, option='--model', overrides=request.overrides, download=request.download)
-    model = await choose_model(wanted, chosen, TerminalUser(), say)
+    model = await _choose_model(wanted, chosen)
     chosen = await choose_sandbox(request, chosen, say)
     watchers = Watchers()
     app = make_app(settings, lambda: _opened(request, chosen, model, watchers))
@@ -51,7 +54,22 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings) 
     scheme = 'https' if settings.certificate else 'http'
     address = announced_address(settings.host, listening.getsockname()[1])
     say(f'Serving on {scheme}://{address} (OpenAI: {scheme}://{address}/v1). Stop with Ctrl-C.')
+    if is_opened:  # the socket listens already, so that the page waits until the server answers
+        threading.Thread(target=webbrowser.open, args=[f'{scheme}://{address}'], daemon=True).start()
     await server.serve([listening])
+
+
+async def _choose_model(wanted: ModelRequest, settings: Settings) -> Model:
+    """The model that is asked for or found; where there is none, a script that answers the examples of the page."""
+    from habilis.server.assistant.examples import example_model
+
+    try:
+        return await choose_model(wanted, settings, TerminalUser(), say)
+    except NoModel as error:
+        if wanted.name is not None:
+            raise
+        say(f'{error}. SCRIPTED: until then the page answers its examples from a script')
+        return example_model(str(error))
 
 
 @contextlib.asynccontextmanager
@@ -84,7 +102,7 @@ async def _opened(
             yield opened
 
     try:
-        yield Conversations(store, watchers, open_session, library)
+        yield Conversations(store, watchers, open_session, library, settings)
     finally:
         await model.close()
         await store.close()

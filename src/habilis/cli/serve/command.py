@@ -14,7 +14,7 @@ from habilis.cli.serve.listening import start_failures
 
 EPILOG = """\b
 Examples:
-  habilis serve                                  for you, on this machine
+  habilis serve --open                           for you, on this machine, in your browser
   habilis serve --workspace . --model ollama:qwen3
   habilis serve token add ann                    let others in, each with a token of their own
   habilis serve sandboxes                        sandboxes for programs
@@ -43,6 +43,7 @@ def serve(
     plain_http: Annotated[
         bool, typer.Option('--plain-http', help='Serve other machines without encryption, as behind a proxy.')
     ] = False,
+    is_opened: Annotated[bool, typer.Option('--open', help='Open the page in the browser.')] = False,
     embedder: EmbedderName = None,
     **given: Any,
 ) -> None:
@@ -64,4 +65,4 @@ def serve(
             certificate_key=certificate_key,
             plain_http=plain_http,
         )
-        asyncio.run(serve_assistant(request, settings))
+        asyncio.run(serve_assistant(request, settings, is_opened=is_opened))

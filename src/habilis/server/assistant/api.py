@@ -41,9 +41,10 @@ from habilis.server.assistant import (
     library_operations,
     memory_operations,
     openai_protocol,
+    settings_operations,
     vercel_protocol,
 )
-from habilis.server.assistant.conversations import Conversations
+from habilis.server.assistant.conversations import Conversations, TurnChoice
 from habilis.server.assistant.models import (
     AnswerRequest,
     ConversationList,
@@ -116,7 +117,8 @@ async def take_turn(conversations: Conversations, request: Request) -> Response:
     files = [sent.file() for sent in wanted.files]
     user, session = request.scope['owner'], request.path_params['id']
     key = request.headers.get('idempotency-key', '')
-    run = await conversations.send(user, session, wanted.message, files=files, key=key)
+    choice = TurnChoice(model=wanted.model, mode=wanted.mode)
+    run = await conversations.send(user, session, wanted.message, files=files, key=key, choice=choice)
     return json_response(TurnModel(run=run, session=session), 202)
 
 
@@ -196,7 +198,7 @@ async def fork_run(conversations: Conversations, request: Request) -> Response:
         info = await fork(store, run, wanted.before or 0, user=user, session=session)
     one = await conversations.get(user, session)
     if wanted.model:
-        await one.use_model(wanted.model)
+        await conversations.choose(one, TurnChoice(model=wanted.model))
     begun = await (one.send(wanted.message, (), info.run) if wanted.message else one.finish())
     return json_response(TurnModel(run=begun, session=session), 202)
 
@@ -240,6 +242,7 @@ OPERATIONS = tuple(
         ('POST', f'{RUN}/stop', stop_run, None, Done),
         ('POST', f'{RUN}/resume', resume_run, None, TurnModel),
         ('POST', f'{RUN}/fork', fork_run, ForkRequest, TurnModel),
+        *settings_operations.OPERATIONS,
         *memory_operations.OPERATIONS,
         *library_operations.OPERATIONS,
         *file_operations.OPERATIONS,

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from habilis.agent import Agent, events
@@ -14,7 +14,8 @@ from habilis.agent.durable.trajectory import read_trajectories
 from habilis.assistant import Session, SessionEvent, TurnEnded, TurnStarted
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
-from habilis.core.errors import HabilisError, ModelNotFound, RunBusy, RunNotFound
+from habilis.core.errors import HabilisError, RunBusy, RunNotFound
+from habilis.core.settings import Settings, load_settings
 from habilis.forge.library.library import Library
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import run_not_found
@@ -22,9 +23,12 @@ from habilis.journal.lookup import info_of
 from habilis.journal.questions import answer_run, check_answer
 from habilis.journal.runs import list_runs, read_run
 from habilis.memory import Memory
+from habilis.models.contract import Model
+from habilis.models.discovery import list_models
 from habilis.models.files import File
-from habilis.models.registry import OTHER_PROVIDERS
+from habilis.models.loader import load_model
 from habilis.server.assistant.watching import WatchedStore, Watchers
+from habilis.server.operations import BadRequest
 from habilis.tools import ApprovalRequest
 
 IDLE_SECONDS = 900.0
@@ -54,6 +58,14 @@ LIVE = (
 logger = logging.getLogger('habilis.server')
 
 
+@dataclass(frozen=True, kw_only=True)
+class TurnChoice:
+    """What a message chooses for its turn and those after it; empty: as before."""
+
+    model: str = ''
+    mode: str = ''
+
+
 class OpenConversation:
     """One conversation: its session, and the turn under way.
 
@@ -65,6 +77,12 @@ class OpenConversation:
 
     def __init__(self, watchers: Watchers) -> None:
         self.session: Session
+        self.first_model: Model
+        """That of the server."""
+
+        self.chosen_model = ''
+        """The name that the model of the next turn was chosen by."""
+
         self.last_used = 0.0
         self._opened = contextlib.AsyncExitStack()
         self._watchers = watchers
@@ -130,13 +148,6 @@ class OpenConversation:
         finally:
             self._listeners.discard(listener)
 
-    async def use_model(self, name: str) -> None:
-        """Go on with another model. Raises `ModelError`."""
-        if re.split('[:/]', name.strip().lower())[0] in OTHER_PROVIDERS:  # these read files of the server
-            msg = f'{name!r} is not a model of a provider, nor a name of the settings'
-            raise ModelNotFound(msg)
-        await self.session.switch(name)
-
     async def decide(self, run: str, answer: Json | Approval, path: str | None) -> str:
         """Answer what a turn waits for, and go on with it. The turn may be about to end: it asks before it does."""
         if self._turn is not None and self._run == run:
@@ -178,6 +189,13 @@ class OpenConversation:
     async def open(self, session: contextlib.AbstractAsyncContextManager[Session]) -> None:
         """Open the session. Raises `HabilisError`."""
         self.session = await self._opened.enter_async_context(session)
+        self.first_model = self.session.model
+        self.chosen_model = self.first_model.name
+
+    async def use_model(self, name: str, model: Model) -> None:
+        """Go on with another model, which stays open. Raises `HabilisError`."""
+        await self.session.switch(model)
+        self.chosen_model = name
 
     async def close(self) -> None:
         """Cancel the turn under way, and free the session."""
@@ -195,13 +213,22 @@ class Conversations:
     """All conversations that are open, by user."""
 
     def __init__(
-        self, store: WatchedStore, watchers: Watchers, open_session: OpenSession, library: Library | None = None
+        self,
+        store: WatchedStore,
+        watchers: Watchers,
+        open_session: OpenSession,
+        library: Library | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.store = store
         self.watchers = watchers
         self.library = library
         """The tools that the agent finds; None if it has no library."""
 
+        self.settings = settings or load_settings()
+        """They say which models may be chosen."""
+
+        self._models: dict[str, Model] = {}
         self._open_session = open_session
         self._open: dict[tuple[str, str], OpenConversation] = {}
         self._lock = asyncio.Lock()
@@ -229,13 +256,44 @@ class Conversations:
         """The name of the model that answers a user."""
         return (await self.get(user, API_SESSION)).session.model.name
 
-    async def send(self, user: str, session: str, message: str, *, files: Sequence[File] = (), key: str = '') -> str:
+    async def choose(self, one: OpenConversation, choice: TurnChoice) -> None:
+        """Go on as a message wants it. Raises `BadRequest` for a model that is not offered."""
+        if one.is_busy:  # sending the message says so
+            return
+        if choice.model and choice.model != one.chosen_model:
+            is_first = choice.model == one.first_model.name
+            await one.use_model(choice.model, one.first_model if is_first else await self._model(choice.model))
+        if choice.mode:
+            await one.session.set_mode(choice.mode)
+
+    async def _model(self, name: str) -> Model:
+        """The model of this name, for all who choose it: other names could read files, or cost more than expected."""
+        if name not in self._models:
+            choice = (await list_models(self.settings)).get(name)
+            if choice is None or not choice.ready:
+                msg = f'{name!r} cannot be chosen: {choice.reason if choice else "GET /api/settings lists the models"}'
+                raise BadRequest(msg)
+            self._models[name] = await asyncio.to_thread(load_model, choice.config, settings=self.settings)
+        return self._models[name]
+
+    async def send(
+        self,
+        user: str,
+        session: str,
+        message: str,
+        *,
+        files: Sequence[File] = (),
+        key: str = '',
+        choice: TurnChoice | None = None,
+    ) -> str:
         """Begin a turn; its run. The same key again returns the same run, also after a restart."""
         run = f'run-{hashlib.sha256(f"{user} {key}".encode()).hexdigest()[:12]}' if key else new_run_id()
         with contextlib.suppress(RunNotFound):
             if key and (await self.store.info(run)).user == user:
                 return run
-        return await (await self.get(user, session)).send(message, files, run)
+        one = await self.get(user, session)
+        await self.choose(one, choice or TurnChoice())
+        return await one.send(message, files, run)
 
     async def decide(self, user: str, run: str, answer: Json | Approval, path: str | None) -> str:
         """Answer what a run waits for, and go on with it. Raises `RunNotFound`, `RunBusy` or `JournalError`."""
@@ -294,6 +352,7 @@ class Conversations:
         """Close all. Turns under way are interrupted: the next server goes on with them."""
         self.store.freeze()
         await asyncio.gather(*(one.close() for one in self._open.values()))
+        await asyncio.gather(*(model.close() for model in self._models.values()))
         self._open.clear()
 
 

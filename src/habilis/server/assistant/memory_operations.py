@@ -44,9 +44,13 @@ async def forget(conversations: Conversations, request: Request) -> Response:
 
 
 async def list_tasks(conversations: Conversations, request: Request) -> Response:
-    """The open tasks."""
+    """The open tasks; with `q`, those that have its words."""
     memory = await conversations.memory(request.scope['owner'])
-    return json_response(TaskList(tasks=[_task(task) for task in await memory.tasks()]))
+    words = request.query_params.get('q', '').lower().split()
+    tasks = [
+        task for task in await memory.tasks() if all(word in f'{task.title} {task.notes}'.lower() for word in words)
+    ]
+    return json_response(TaskList(tasks=[_task(task) for task in tasks]))
 
 
 async def add_task(conversations: Conversations, request: Request) -> Response:
@@ -57,10 +61,11 @@ async def add_task(conversations: Conversations, request: Request) -> Response:
 
 
 async def change_task(conversations: Conversations, request: Request) -> Response:
-    """Say where a task stands."""
+    """Say where a task stands, or correct it."""
     wanted = parse_request(TaskChange, await request.body())
     memory = await conversations.memory(request.scope['owner'])
-    return json_response(_task(await memory.update_task(_number(request), state=wanted.state)))
+    changed = await memory.update_task(_number(request), state=wanted.state, title=wanted.title, due=wanted.due)
+    return json_response(_task(changed))
 
 
 async def remove_task(conversations: Conversations, request: Request) -> Response:

@@ -71,6 +71,11 @@ class TurnRequest(Strict):
 
     message: str = Field(min_length=1, max_length=1_000_000)
     files: list[SentFile] = Field(default_factory=list[SentFile], max_length=50)
+    model: str = Field(default='', max_length=200)
+    """One of those that `GET /api/settings` offers; empty: as before."""
+
+    mode: str = Field(default='', max_length=20)
+    """The permission mode from this turn on; empty: as before."""
 
 
 class AnswerRequest(Strict):
@@ -202,6 +207,44 @@ class StatusModel(BaseModel):
     model: str
 
 
+class OfferedModel(BaseModel):
+    """A language model."""
+
+    name: str
+    """To choose it by: an alias of the settings, or `provider:model`."""
+
+    model: str
+    ready: bool
+    why: str
+    """Where it comes from, or what it lacks."""
+
+
+class MissingModel(BaseModel):
+    """Something that this server could have."""
+
+    what: str
+    how: str
+    """The command that adds it."""
+
+
+class SettingsModel(BaseModel):
+    """What a person sees and chooses from. It has no keys."""
+
+    model: str
+    """The model of the next turn."""
+
+    is_scripted: bool
+    """Whether its replies come from a script."""
+
+    models: list[OfferedModel]
+    mode: str
+    modes: list[str]
+    examples: list[str]
+    """Messages that show something."""
+
+    missing: list[MissingModel]
+
+
 class ProblemModel(BaseModel):
     """Why a request failed, as in RFC 9457."""
 
@@ -267,9 +310,11 @@ class TaskRequest(Strict):
 
 
 class TaskChange(Strict):
-    """Where a task stands."""
+    """What changes in a task; null: as before."""
 
-    state: TaskState
+    state: TaskState | None = None
+    title: str | None = Field(default=None, min_length=1, max_length=1000)
+    due: date | None = None
 
 
 class ToolModel(BaseModel):
@@ -287,10 +332,25 @@ class ToolList(BaseModel):
     tools: list[ToolModel]
 
 
+class UsageModel(BaseModel):
+    """Calls of one version of a tool."""
+
+    version: int
+    calls: int
+    failed: int
+    seconds: float
+    last: str
+    """Time of the last call, UTC."""
+
+
 class ToolDetails(ToolModel):
     """A version of a tool, with its source."""
 
     versions: list[int]
+    current: int
+    """The version in use."""
+
+    usage: list[UsageModel]
     origin: str
     request: str
     language: str
@@ -298,6 +358,42 @@ class ToolDetails(ToolModel):
     tests: str
     test_count: int
     findings: list[str]
+
+
+class ToolTest(BaseModel):
+    """How one test of a tool ended."""
+
+    name: str
+    ok: bool
+    error: str
+
+
+class TestedTool(BaseModel):
+    """How the tests of a tool ended."""
+
+    ok: bool
+    tests: list[ToolTest]
+    error: str
+    """Why they did not run to their end."""
+
+    seconds: float
+
+
+class ToolEdit(Strict):
+    """The next version of a tool."""
+
+    code: str = Field(max_length=200_000)
+    tests: str | None = Field(default=None, max_length=200_000)
+    """None: those of the version before."""
+
+    note: str = Field(default='', max_length=1000)
+    """Why it may fail the tests of the version before."""
+
+
+class VersionChoice(Strict):
+    """A version of a tool."""
+
+    version: int
 
 
 class FileModel(BaseModel):
