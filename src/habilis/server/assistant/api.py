@@ -14,7 +14,6 @@ from starlette.types import ASGIApp
 
 from habilis._version import __version__
 from habilis.agent.durable.step_text import step_text
-from habilis.agent.durable.trajectory import read_trajectories, step_count
 from habilis.assistant.records import new_session
 from habilis.core.errors import (
     HabilisError,
@@ -25,10 +24,10 @@ from habilis.core.errors import (
     ToolNotFound,
     WorkspaceFileNotFound,
 )
+from habilis.journal.contract import RunInfo
 from habilis.journal.lookup import info_of
 from habilis.journal.questions import open_questions
 from habilis.journal.runs import ListedRun, align_runs, delete_run, fork, list_runs, read_run, state_of
-from habilis.models.contract import Usage
 from habilis.server import openapi
 from habilis.server.access import COOKIE, Access, BodyRefused
 from habilis.server.assistant import (
@@ -120,25 +119,19 @@ async def take_turn(conversations: Conversations, request: Request) -> Response:
 
 
 async def get_runs(conversations: Conversations, request: Request) -> Response:
-    """The runs of the user, the newest first; with `session`, those of a conversation."""
-    session = request.query_params.get('session')
-    found = await list_runs(conversations.store, user=request.scope['owner'], session=session)
-    return json_response(RunList(runs=[_run(listed) for listed in found]))
+    """The newest runs of the user (`limit`: 100), the newest first; with `session`, those of a conversation."""
+    session, limit = request.query_params.get('session'), _limit(request)
+    infos = await conversations.store.runs(user=request.scope['owner'], session=session)
+    return json_response(RunList(runs=[await _run(conversations, info) for info in infos[:limit]]))
 
 
 async def get_run(conversations: Conversations, request: Request) -> Response:
     """A run, what it waits for, and what it took so far."""
-    view = await read_run(conversations.store, request.path_params['id'], user=request.scope['owner'])
-    found = await open_questions(conversations.store, view.run)
-    agents = await read_trajectories(view)
-    usage = sum((agent.usage for agent in agents), Usage())
+    info = await info_of(conversations.store, request.path_params['id'], request.scope['owner'])
+    found = await open_questions(conversations.store, info.run)
     details = RunDetails(
-        **_run(ListedRun(info=view.info, state=await state_of(conversations.store, view.info))).model_dump(),
+        **(await _run(conversations, info)).model_dump(),
         questions=[QuestionModel(path=path, request=asked) for path, asked in found],
-        steps=step_count(view),
-        tokens=usage.tokens,
-        cost=usage.cost,
-        seconds=sum(agent.seconds for agent in agents),
     )
     return json_response(details)
 
@@ -337,11 +330,19 @@ async def _read(conversations: Conversations, request: Request) -> ListedRun:
     return ListedRun(info=info, state=await state_of(conversations.store, info))
 
 
-def _run(listed: ListedRun) -> RunModel:
-    info = listed.info
+def _limit(request: Request) -> int:
+    text = request.query_params.get('limit', '100')
+    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4):
+        msg = f'limit={text[:40]!r} is not a number from 0 to 9999'
+        raise BadRequest(msg)
+    return int(text)
+
+
+async def _run(conversations: Conversations, info: RunInfo) -> RunModel:
+    totals = await conversations.totals(info)
     return RunModel(
         run=info.run,
-        state=listed.state,
+        state=await state_of(conversations.store, info),
         kind=info.kind,
         name=info.name,
         title=info.title,
@@ -350,4 +351,8 @@ def _run(listed: ListedRun) -> RunModel:
         error=info.error,
         created=info.created,
         updated=info.updated,
+        steps=totals.steps,
+        tokens=totals.usage.tokens,
+        cost=totals.usage.cost,
+        seconds=totals.seconds,
     )

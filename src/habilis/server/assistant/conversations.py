@@ -9,12 +9,14 @@ from typing import Any
 
 from habilis.agent import Agent, events
 from habilis.agent.contract import Result, Waiting
+from habilis.agent.durable.totals import RunTotals, read_totals
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.assistant import Session, SessionEvent, TurnEnded, TurnStarted
 from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import HabilisError, RunBusy, RunNotFound
 from habilis.forge.library.library import Library
+from habilis.journal.contract import RunInfo
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import run_not_found
 from habilis.journal.lookup import info_of
@@ -26,6 +28,9 @@ from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.tools import ApprovalRequest
 
 IDLE_SECONDS = 900.0
+MAX_TOTALS = 10_000
+"""Runs that have ended, of which it is known what they took."""
+
 API_SESSION = 'api'
 """The conversation whose agent answers what belongs to none. It has no turns."""
 
@@ -79,7 +84,7 @@ class OpenConversation:
         if isinstance(event, TurnStarted):
             self._run = event.run
         if isinstance(event, LIVE):
-            self._watchers.wake('run', self._run, _as_json(event))
+            self._watchers.wake('run', self._run, [_as_json(event)])
 
     async def answer(self, question: str) -> str | None:
         """Nobody is present."""
@@ -193,6 +198,7 @@ class Conversations:
 
         self._open_session = open_session
         self._open: dict[tuple[str, str], OpenConversation] = {}
+        self._totals: dict[str, tuple[RunInfo, RunTotals]] = {}
         self._lock = asyncio.Lock()
 
     async def get(self, user: str, session: str) -> OpenConversation:
@@ -217,6 +223,18 @@ class Conversations:
     async def model_name(self, user: str) -> str:
         """The name of the model that answers a user."""
         return (await self.get(user, API_SESSION)).session.model.name
+
+    async def totals(self, info: RunInfo) -> RunTotals:
+        """What a run took so far. Records of a run that has ended are read once."""
+        known = self._totals.get(info.run)
+        if known is not None and known[0] == info:
+            return known[1]
+        totals = await read_totals(await read_run(self.store, info.run, user=info.user))
+        if info.status != 'running':
+            self._totals[info.run] = info, totals
+            if len(self._totals) > MAX_TOTALS:
+                del self._totals[next(iter(self._totals))]
+        return totals
 
     async def send(self, user: str, session: str, message: str, *, files: Sequence[File] = (), key: str = '') -> str:
         """Begin a turn; its run. The same key again returns the same run, also after a restart."""

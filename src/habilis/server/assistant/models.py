@@ -98,7 +98,7 @@ class ForkRequest(Strict):
 
 
 class RunModel(BaseModel):
-    """A run as it is listed."""
+    """A run as it is listed, with what it took so far."""
 
     run: str
     state: str
@@ -110,6 +110,11 @@ class RunModel(BaseModel):
     error: str
     created: float
     updated: float
+    steps: int
+    tokens: int
+    cost: float | None
+    seconds: float
+    """Of models and code."""
 
 
 class QuestionModel(BaseModel):
@@ -120,14 +125,9 @@ class QuestionModel(BaseModel):
 
 
 class RunDetails(RunModel):
-    """A run, what it waits for, and what it took so far."""
+    """A run, and what it waits for."""
 
     questions: list[QuestionModel]
-    steps: int
-    tokens: int
-    cost: float | None
-    seconds: float
-    """Of models and code."""
 
 
 class StepComparison(BaseModel):
