@@ -60,8 +60,14 @@ def serve(tmp_path: Path) -> Serve:
     """Serves a script; the journal and the memory are those of the test, so that a second server goes on."""
 
     @contextlib.contextmanager
-    def serve(script: 'Script | Sequence[Scripted]', *, keys: tuple[str, ...] = (), **options: Any) -> Generator[str]:
-        settings = HttpSettings(port=0, keys=keys)
+    def serve(
+        script: 'Script | Sequence[Scripted]',
+        *,
+        settings: HttpSettings | None = None,
+        keys: tuple[str, ...] = (),
+        **options: Any,
+    ) -> Generator[str]:
+        settings = settings or HttpSettings(port=0, keys=keys)
         server = service(tmp_path, script, settings, **options)
         listening = listen(settings)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)

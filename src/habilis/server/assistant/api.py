@@ -38,7 +38,7 @@ from habilis.server.assistant import (
     openai_protocol,
     vercel_protocol,
 )
-from habilis.server.assistant.conversations import Conversations
+from habilis.server.assistant.conversations import Conversations, KeyReused
 from habilis.server.assistant.models import (
     AnswerRequest,
     ConversationList,
@@ -292,6 +292,8 @@ def _status(error: Exception) -> int:
         return 404
     if isinstance(error, RunBusy):
         return 409
+    if isinstance(error, KeyReused):
+        return 422
     return 503 if isinstance(error, StoreUnavailable | ModelError) else 400
 
 
@@ -304,13 +306,15 @@ async def _log_in(settings: HttpSettings, request: Request) -> Response:
     """Keep the token of a browser where its scripts cannot read it."""
     try:
         wanted = parse_request(LoginRequest, await request.body())
-    except (BodyRefused, ValueError) as error:
+    except BodyRefused as error:
+        return _problem(error.status, error)
+    except ValueError as error:
         return _problem(400, error)
     owner = settings.owner(wanted.token)
     if owner is None:
         return _problem(401, ValueError("this is nobody's token"))
     response = json_response(Done())
-    is_secure = bool(settings.certificate)
+    is_secure = request.url.scheme == 'https'  # also behind a proxy that is trusted
     response.set_cookie(COOKIE, wanted.token, COOKIE_SECONDS, httponly=True, samesite='strict', secure=is_secure)
     return response
 

@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import hashlib
+import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from habilis.agent import Agent, events
 from habilis.agent.contract import Result, Waiting
@@ -25,9 +26,13 @@ from habilis.journal.runs import list_runs, read_run
 from habilis.memory import Memory
 from habilis.models.files import File
 from habilis.server.assistant.watching import WatchedStore, Watchers
+from habilis.server.operations import BadRequest
 from habilis.tools import ApprovalRequest
 
 IDLE_SECONDS = 900.0
+MAX_KEYS = 10_000
+"""Messages whose keys are remembered. Those of other turns are in the journal."""
+
 MAX_TOTALS = 10_000
 """Runs that have ended, of which it is known what they took."""
 
@@ -185,6 +190,19 @@ OpenSession = Callable[[str, str, OpenConversation], contextlib.AbstractAsyncCon
 """The session of a user with this id, and with this view, until it is closed."""
 
 
+class KeyReused(BadRequest):
+    """An Idempotency-Key came again, with another request."""
+
+
+class _Sent(NamedTuple):
+    """A message that came with a key."""
+
+    session: str
+    message: str
+    digests: tuple[str, ...]
+    """Of its files."""
+
+
 class Conversations:
     """All conversations that are open, by user."""
 
@@ -198,6 +216,9 @@ class Conversations:
 
         self._open_session = open_session
         self._open: dict[tuple[str, str], OpenConversation] = {}
+        self._sent: dict[str, tuple[_Sent, asyncio.Task[str]]] = {}
+        """Messages that came with a key, by the run that the key stands for."""
+
         self._totals: dict[str, tuple[RunInfo, RunTotals]] = {}
         self._lock = asyncio.Lock()
 
@@ -237,12 +258,34 @@ class Conversations:
         return totals
 
     async def send(self, user: str, session: str, message: str, *, files: Sequence[File] = (), key: str = '') -> str:
-        """Begin a turn; its run. The same key again returns the same run, also after a restart."""
-        run = f'run-{hashlib.sha256(f"{user} {key}".encode()).hexdigest()[:12]}' if key else new_run_id()
+        """Begin a turn; its run. The same key again returns the same run, also after a restart.
+
+        Raises `KeyReused` if the key came with another request.
+        """
+        if not key:
+            return await (await self.get(user, session)).send(message, files, new_run_id())
+        request = _Sent(session, message, tuple(file.digest for file in files))
+        run = f'run-{hashlib.sha256(json.dumps([user, key]).encode()).hexdigest()[:12]}'
+        if run not in self._sent:
+            self._sent[run] = request, asyncio.create_task(self._send_once(user, request, files, run))
+        known, sending = self._sent[run]
+        _check_same(known, request)
+        try:
+            return await asyncio.shield(sending)
+        except (HabilisError, KeyReused):
+            self._sent.pop(run, None)  # it may be tried again
+            raise
+
+    async def _send_once(self, user: str, request: '_Sent', files: Sequence[File], run: str) -> str:
+        if len(self._sent) > MAX_KEYS:
+            del self._sent[next(iter(self._sent))]
         with contextlib.suppress(RunNotFound):
-            if key and (await self.store.info(run)).user == user:
-                return run
-        return await (await self.get(user, session)).send(message, files, run)
+            view = await read_run(self.store, run, user=user)
+            inputs = (await read_trajectories(view))[0].inputs
+            digests = tuple(file.digest for file in inputs.files if not file.is_earlier)
+            _check_same(_Sent(view.info.session, inputs.task, digests), request)
+            return run
+        return await (await self.get(user, request.session)).send(request.message, files, run)
 
     async def decide(self, user: str, run: str, answer: Json | Approval, path: str | None) -> str:
         """Answer what a run waits for, and go on with it. Raises `RunNotFound`, `RunBusy` or `JournalError`."""
@@ -302,6 +345,12 @@ class Conversations:
         self.store.freeze()
         await asyncio.gather(*(one.close() for one in self._open.values()))
         self._open.clear()
+
+
+def _check_same(known: _Sent, request: _Sent) -> None:
+    if known != request:
+        msg = 'this Idempotency-Key came with another request: take a new key for each'
+        raise KeyReused(msg)
 
 
 def _as_json(event: SessionEvent) -> Json:
