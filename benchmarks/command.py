@@ -92,6 +92,16 @@ Examples:
   python -m benchmarks mcp --check                exit with 1 if a target is missed
 """
 
+SERVER_EPILOG = """\b
+The start of habilis serve, its page in Chromium (apt-get install chromium), and what open streams cost running agents.
+Models are scripted. The clients of the streams are another process, which is not counted.
+
+\b
+Examples:
+  python -m benchmarks server --quick
+  python -m benchmarks server --check             exit with 1 if a target is missed
+"""
+
 INTEGRATIONS_EPILOG = """\b
 The Python that smolagents and FastMCP's code mode run code with by default, and the sandbox in its place, interleaved;
 and the reference solutions of HumanEval in both.
@@ -188,6 +198,14 @@ def memory(quick: Quick = False, json: Json = False, check: Check = False) -> No
 def mcp(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Measure a thousand tools: what they cost the prompt, searches among them, and calls of an MCP server."""
     from benchmarks.mcp.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+
+
+@app.command(epilog=SERVER_EPILOG)
+def server(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure the server of the assistant: start, memory, streams, and its page in a browser."""
+    from benchmarks.server.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 
