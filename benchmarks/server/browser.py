@@ -36,6 +36,9 @@ class BrowserTimes:
     drawn: list[float]
     """From the address to the last step of a long run on the screen."""
 
+    processor: list[float]
+    """Processor time of it: of the page's thread, and of the server."""
+
 
 def why_no_browser() -> str | None:
     """Why there is no Chromium; None if there is."""
@@ -51,7 +54,7 @@ async def browser_times(*, records: int, long: int, rounds: int) -> BrowserTimes
             late = await _late(browser, store, address, records)
             await store_run(store, 'run-long', long)
             drawn = [await _drawn(browser, address, (long - 2) // 2) for _ in range(rounds)]
-    return BrowserTimes(late=late, drawn=drawn)
+    return BrowserTimes(late=late, drawn=[wall for wall, _ in drawn], processor=[used for _, used in drawn])
 
 
 @asynccontextmanager
@@ -80,11 +83,15 @@ async def _late(browser: 'Browser', store: Store, address: str, count: int) -> l
     return late[count // 10 :]  # the connection is opened meanwhile
 
 
-async def _drawn(browser: 'Browser', address: str, last: int) -> float:
+async def _drawn(browser: 'Browser', address: str, last: int) -> tuple[float, float]:
     page = await browser.new_page()
-    started = time.perf_counter()
+    tools = await page.context.new_cdp_session(page)
+    await tools.send('Performance.enable', {'timeDomain': 'threadTicks'})
+    started, used = time.perf_counter(), time.process_time()
     await page.goto(f'{address}/#long')
     await page.get_by_label(f'Code of step {last}', exact=True).wait_for()
-    seconds = time.perf_counter() - started
+    seconds, used = time.perf_counter() - started, time.process_time() - used
+    found = (await tools.send('Performance.getMetrics'))['metrics']
+    used += next(one['value'] for one in found if one['name'] == 'TaskDuration')
     await page.close()
-    return seconds
+    return seconds, used

@@ -49,9 +49,7 @@ async def _start_rows(effort: Effort) -> list[Row]:
     memory = started[-1].rss
     return [
         time_row('ready', 'habilis serve answers', summarize([one.seconds for one in started]), READY_TARGET, unit='s'),
-        time_row(
-            'ready_cpu', '  processor time of it', summarize([one.processor_seconds for one in started]), unit='s'
-        ),
+        time_row('ready_cpu', 'processor time of it', summarize([one.processor_seconds for one in started]), unit='s'),
         Row(
             key='idle',
             label='memory when idle (RSS)',
@@ -88,6 +86,7 @@ async def _browser_rows(effort: Effort) -> list[Row]:
     return [
         time_row('late', labels[0], spread, LATE_TARGET),
         time_row('drawn', labels[1], summarize(times.drawn), DRAWN_TARGET, unit='s'),
+        time_row('drawn_cpu', 'processor time of it', summarize(times.processor), unit='s'),
     ]
 
 

@@ -3,7 +3,7 @@
 import { blob, listen, watchRuns, type JournalRecord, type Json, type Live } from './api';
 
 /** How many events are taken before the page is drawn. */
-const BATCH = 500;
+const BATCH = 2000;
 
 type Fields = { [name: string]: Json };
 

@@ -12,6 +12,6 @@ async def test_it_measures_start_page_and_streams(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(suite, 'QUICK', suite.Effort(agents=3, streams=6, rounds=1, records=20, long=100))
     report = await suite.measure(quick=True, progress=lambda _: None)
     rows = {row.key: row for row in report.rows}
-    assert rows.keys() == {'ready', 'ready_cpu', 'idle', 'first_view', 'late', 'drawn', 'added'}
+    assert rows.keys() == {'ready', 'ready_cpu', 'idle', 'first_view', 'late', 'drawn', 'drawn_cpu', 'added'}
     assert all(row.value is not None for row in report.rows)
     assert rows['first_view'].met is True

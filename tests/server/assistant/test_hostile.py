@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import resource
 import select
 import socket
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 
 from habilis.core.errors import ModelError
 from habilis.server.assistant.api import OPERATIONS
+from habilis.server.assistant.conversations import MAX_OPEN
 from habilis.server.settings import AssistantSettings, HttpSettings
 from habilis.server.users import Users
 from habilis.tools import tool
@@ -132,6 +134,20 @@ def test_text_that_is_not_unicode_does_not_end_a_stream(serve: Serve) -> None:
         whole = records(events(user, run), is_end)
         assert [record['seq'] for record in whole] == list(range(1, len(whole) + 1))
         assert user.get(f'/api/runs/{run}').status_code == 200
+
+
+def test_a_user_cannot_keep_conversations_open_without_end(serve: Serve) -> None:
+    before = len(open_files())
+    with serve([]) as address, httpx2.Client(base_url=address, timeout=60) as user:
+        opened: list[int] = []
+        for number in range(3 * MAX_OPEN):
+            assert user.get(f'/api/conversations/c{number}/files').status_code == 200
+            opened.append(len(open_files()) - before)
+    assert max(opened) <= max(opened[: MAX_OPEN + 1]) + 10, 'each has files open, and none was closed'
+
+
+def open_files() -> list[str]:
+    return os.listdir('/proc/self/fd')
 
 
 # Idempotency keys

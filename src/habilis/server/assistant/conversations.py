@@ -30,6 +30,9 @@ from habilis.server.operations import BadRequest
 from habilis.tools import ApprovalRequest
 
 IDLE_SECONDS = 900.0
+MAX_OPEN = 50
+"""Conversations of a user that are open at once, besides those with a turn under way."""
+
 MAX_KEYS = 10_000
 """Messages whose keys are remembered. Those of other turns are in the journal."""
 
@@ -73,7 +76,7 @@ class OpenConversation:
 
     def __init__(self, watchers: Watchers) -> None:
         self.session: Session
-        self.last_used = 0.0
+        self.last_used = asyncio.get_running_loop().time()
         self._opened = contextlib.AsyncExitStack()
         self._watchers = watchers
         self._run = ''
@@ -230,8 +233,16 @@ class Conversations:
                 found = OpenConversation(self.watchers)
                 await found.open(self._open_session(user, session, found))
                 self._open[user, session] = found
+                await self._close_least_used(user)
         found.last_used = asyncio.get_running_loop().time()
         return found
+
+    async def _close_least_used(self, user: str) -> None:
+        """Keep a user from opening conversations without end. Those with a turn under way stay open."""
+        theirs = [key for key in self._open if key[0] == user and key[1] != API_SESSION]
+        idle = sorted((key for key in theirs if not self._open[key].is_busy), key=lambda key: self._open[key].last_used)
+        for key in idle[: max(0, len(theirs) - MAX_OPEN)]:
+            await self._open.pop(key).close()
 
     async def agent(self, user: str) -> Agent[Any]:
         """The agent that answers a user, for a run that is no turn of a conversation."""

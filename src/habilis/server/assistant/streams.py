@@ -29,6 +29,9 @@ RETRY = 'retry: 500\n\n'
 ID = re.compile(r'[0-9]{1,15}(\.[0-9]{1,9})?')
 """The number of a record, or the seconds of a change."""
 
+CHUNK = 50
+"""Messages that are sent at once. One by one, thousands of them take seconds."""
+
 NOT_SENT = frozenset({'prompt'})
 """Notes that a client asks for when it needs them."""
 
@@ -57,23 +60,27 @@ async def _run_events(conversations: Conversations, run: str, after: int) -> Asy
     store, spoken = conversations.store, time.monotonic()
     with conversations.watchers.watch('run', run) as watcher:
         events: Sequence[Event] = await store.load(run, after=after)
-        yield RETRY.encode()
+        chunk = [RETRY.encode()]
         while not conversations.watchers.is_closed:
             for event in events:
                 if not isinstance(event, Record):
-                    yield _message('live', event)
+                    chunk.append(_message('live', event))
                     continue
                 # One that was dropped, or that another process has stored, is in the journal.
                 for record in [event] if event.seq <= after + 1 else await store.load(run, after=after):
                     if record.seq > after:
                         after = record.seq
-                        yield _message('record', record_json(record), after)
+                        chunk.append(_message('record', record_json(record), after))
+                    if len(chunk) >= CHUNK:  # small, as a slow client makes it wait
+                        yield b''.join(chunk)
+                        chunk = []
             now = time.monotonic()
-            if events:
+            if not chunk and now - spoken > KEEPALIVE_SECONDS:
+                chunk.append(b': still here\n\n')
+            if chunk:
                 spoken = now
-            elif now - spoken > KEEPALIVE_SECONDS:
-                spoken = now
-                yield b': still here\n\n'
+                yield b''.join(chunk)
+            chunk = []
             events = watcher.take() if await watcher.wait(POLL_SECONDS) else await store.load(run, after=after)
 
 

@@ -1,0 +1,120 @@
+"""Streams of runs and of users: without a gap, whatever is stored by whom, and wherever they are cut."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from habilis.journal import Record, RunInfo, Store
+from habilis.journal.stores.sqlite import SqliteStore
+from habilis.server.assistant import streams
+from habilis.server.assistant.conversations import Conversations
+from habilis.server.assistant.watching import MAX_WAITING, WatchedStore, Watchers
+
+ACTIONS = st.lists(
+    st.sampled_from(['here', 'elsewhere', 'many here', 'many elsewhere', 'read', 'cut']), min_size=1, max_size=12
+)
+
+
+class Journal:
+    """A run that this process and another one write to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.watchers = Watchers()
+        self.elsewhere = SqliteStore(folder / 'journal.db')
+        self.here = WatchedStore(SqliteStore(folder / 'journal.db'), self.watchers)
+        self.conversations = Conversations(self.here, self.watchers, lambda *_: NotImplemented)
+        self.info = RunInfo(run='r', user='ann', status='running', created=1, updated=1)
+        self.seq = 0
+
+    async def open(self) -> None:
+        await self.here.create(self.info)
+        self._lease = await self.here.claim('r', owner='x', seconds=600)
+
+    async def write(self, store: Store, count: int = 1) -> None:
+        for _ in range(count):
+            self.seq += 1
+            record = Record(seq=self.seq, path='', kind='noted', value=self.seq, at=time.time())
+            await store.append('r', [record], epoch=self._lease.epoch)
+
+
+def request(after: object) -> Request:
+    scope = {'type': 'http', 'path_params': {'id': 'r'}, 'owner': 'ann', 'headers': []}
+    return Request({**scope, 'query_string': f'after={after}'.encode()})
+
+
+async def told(response: object) -> AsyncIterator[tuple[str, Any]]:
+    """The ids and the data of a stream."""
+    assert isinstance(response, StreamingResponse)
+    async for chunk in response.body_iterator:
+        for message in bytes(chunk).decode().split('\n\n'):
+            fields = dict(line.split(': ', 1) for line in message.splitlines() if not line.startswith(':'))
+            if 'data' in fields:
+                yield fields['id'], json.loads(fields['data'])
+
+
+@settings(max_examples=25, deadline=None)
+@given(ACTIONS)
+def test_a_run_is_told_without_a_gap_or_a_repeat(actions: list[str]) -> None:
+    async def check(folder: Path) -> None:
+        journal, seen = Journal(folder), list[int]()
+        await journal.open()
+        stream = told(await streams.stream_run(journal.conversations, request(0)))
+        for action in [*actions, 'read']:
+            many = MAX_WAITING + 10 if 'many' in action else 1
+            if 'here' in action.split():
+                await journal.write(journal.here, many)
+            elif 'elsewhere' in action:
+                await journal.write(journal.elsewhere, many)
+            elif action == 'cut':
+                stream = told(await streams.stream_run(journal.conversations, request(seen[-1] if seen else 0)))
+            while action == 'read' and len(seen) < journal.seq:
+                id, data = await anext(stream)
+                assert id == str(data['seq'])
+                seen.append(data['seq'])
+        assert seen == list(range(1, journal.seq + 1))
+        await journal.here.close()
+        await journal.elsewhere.close()
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(check(Path(folder)))
+
+
+async def test_a_change_that_is_found_later_than_a_newer_one_is_told(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    await journal.open()
+    now = time.time()
+    stream = told(await streams.stream_user(journal.conversations, request(now - 100)))
+    assert (await anext(stream))[1] == {}
+    await journal.here.create(replace(journal.info, run='newer', updated=now))
+    id, newer = await anext(stream)
+    await journal.elsewhere.create(replace(journal.info, run='older', updated=now - 1))
+    again = told(await streams.stream_user(journal.conversations, request(id)))
+    assert newer['run'] == 'newer'
+    assert 'older' in {(await anext(again))[1].get('run') for _ in range(2)}
+    await journal.here.close()
+    await journal.elsewhere.close()
+
+
+async def test_without_an_id_a_user_is_told_what_changes_from_now_on(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    await journal.open()
+    scope = {'type': 'http', 'path_params': {}, 'owner': 'ann', 'headers': [], 'query_string': b''}
+    stream = told(await streams.stream_user(journal.conversations, Request(scope)))
+    id, _ = await anext(stream)
+    assert abs(float(id) - time.time()) < 3600
+    changing = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0)
+    await journal.here.create(replace(journal.info, run='next', updated=time.time()))
+    assert (await changing)[1]['run'] == 'next'
+    await journal.here.close()
+    await journal.elsewhere.close()
