@@ -1,6 +1,7 @@
 """Streams of runs and of users: without a gap, whatever is stored by whom, and wherever they are cut."""
 
 import asyncio
+import gc
 import json
 import time
 from collections.abc import AsyncIterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
@@ -19,6 +21,7 @@ from habilis.journal.stores.sqlite import SqliteStore
 from habilis.server.assistant import streams
 from habilis.server.assistant.conversations import Conversations
 from habilis.server.assistant.watching import MAX_WAITING, WatchedStore, Watchers
+from tests.waiting import until
 
 ACTIONS = st.lists(
     st.sampled_from(['here', 'elsewhere', 'many here', 'many elsewhere', 'read', 'cut']), min_size=1, max_size=12
@@ -87,6 +90,25 @@ def test_a_run_is_told_without_a_gap_or_a_repeat(actions: list[str]) -> None:
 
     with TemporaryDirectory() as folder:
         asyncio.run(check(Path(folder)))
+
+
+async def test_what_a_client_does_not_read_is_not_kept_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept() -> int:
+        return sum(isinstance(one, Record) for one in gc.get_objects())
+
+    monkeypatch.setattr(streams, 'SLOW_SECONDS', 0.01)
+    journal = Journal(tmp_path)
+    await journal.open()
+    await journal.write(journal.elsewhere, 1_000)
+    before = kept()
+    stream = told(await streams.stream_run(journal.conversations, request(0)))
+    seen = [(await anext(stream))[1]['seq']]
+    await until(lambda: kept() - before < 100)
+    while len(seen) < journal.seq:
+        seen.append((await anext(stream))[1]['seq'])
+    assert seen == list(range(1, 1_001))
+    await journal.here.close()
+    await journal.elsewhere.close()
 
 
 async def test_a_change_that_is_found_later_than_a_newer_one_is_told(tmp_path: Path) -> None:

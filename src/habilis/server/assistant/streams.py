@@ -1,8 +1,10 @@
 """Runs as Server-Sent Events: the records of the journal by number, and what happens between them."""
 
+import asyncio
 import json
 import re
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict
 
@@ -28,6 +30,9 @@ RETRY = 'retry: 500\n\n'
 
 ID = re.compile(r'[0-9]{1,15}(\.[0-9]{1,9})?')
 """The number of a record, or the seconds of a change."""
+
+SLOW_SECONDS = 1.0
+"""After so long a client that does not read is slow."""
 
 CHUNK = 50
 """Messages that are sent at once. One by one, thousands of them take seconds."""
@@ -59,29 +64,31 @@ async def stream_user(conversations: Conversations, request: Request) -> Respons
 async def _run_events(conversations: Conversations, run: str, after: int) -> AsyncGenerator[bytes]:
     store, spoken = conversations.store, time.monotonic()
     with conversations.watchers.watch('run', run) as watcher:
-        events: Sequence[Event] = await store.load(run, after=after)
+        events = deque[Event](await store.load(run, after=after))
         chunk = [RETRY.encode()]
         while not conversations.watchers.is_closed:
-            for event in events:
+            while events and len(chunk) < CHUNK:
+                event = events.popleft()
                 if not isinstance(event, Record):
                     chunk.append(_message('live', event))
-                    continue
-                # One that was dropped, or that another process has stored, is in the journal.
-                for record in [event] if event.seq <= after + 1 else await store.load(run, after=after):
-                    if record.seq > after:
-                        after = record.seq
-                        chunk.append(_message('record', record_json(record), after))
-                    if len(chunk) >= CHUNK:  # small, as a slow client makes it wait
-                        yield b''.join(chunk)
-                        chunk = []
+                elif event.seq == after + 1:
+                    after = event.seq
+                    chunk.append(_message('record', record_json(event), after))
+                elif event.seq > after:  # one was dropped, or another process has stored it
+                    events.extendleft(reversed(await store.load(run, after=after)))
             now = time.monotonic()
             if not chunk and now - spoken > KEEPALIVE_SECONDS:
                 chunk.append(b': still here\n\n')
             if chunk:
                 spoken = now
+                # What a client does not read is not kept for it: it is read from the journal again.
+                forgetting = asyncio.get_running_loop().call_later(SLOW_SECONDS, events.clear)
                 yield b''.join(chunk)
-            chunk = []
-            events = watcher.take() if await watcher.wait(POLL_SECONDS) else await store.load(run, after=after)
+                forgetting.cancel()
+                chunk = []
+            if not events:
+                is_told = await watcher.wait(POLL_SECONDS)
+                events.extend(watcher.take() if is_told else await store.load(run, after=after))
 
 
 async def _user_events(conversations: Conversations, user: str, after: float) -> AsyncGenerator[bytes]:
