@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.installation import why_missing
 from benchmarks.server.sample_run import store_run
@@ -91,7 +91,7 @@ async def _drawn(browser: 'Browser', address: str, last: int) -> tuple[float, fl
     await page.goto(f'{address}/#long')
     await page.get_by_label(f'Code of step {last}', exact=True).wait_for()
     seconds, used = time.perf_counter() - started, time.process_time() - used
-    found = (await tools.send('Performance.getMetrics'))['metrics']
-    used += next(one['value'] for one in found if one['name'] == 'TaskDuration')
+    found: dict[str, list[dict[str, Any]]] = await tools.send('Performance.getMetrics')
+    used += next(float(one['value']) for one in found['metrics'] if one['name'] == 'TaskDuration')
     await page.close()
     return seconds, used

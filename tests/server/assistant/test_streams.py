@@ -1,10 +1,11 @@
 """Streams of runs and of users: without a gap, whatever is stored by whom, and wherever they are cut."""
 
 import asyncio
+import contextlib
 import gc
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,16 +17,23 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from habilis.assistant import Session
 from habilis.journal import Record, RunInfo, Store
 from habilis.journal.stores.sqlite import SqliteStore
 from habilis.server.assistant import streams
-from habilis.server.assistant.conversations import Conversations
+from habilis.server.assistant.conversations import Conversations, OpenConversation
 from habilis.server.assistant.watching import MAX_WAITING, WatchedStore, Watchers
 from tests.waiting import until
 
 ACTIONS = st.lists(
     st.sampled_from(['here', 'elsewhere', 'many here', 'many elsewhere', 'read', 'cut']), min_size=1, max_size=12
 )
+
+
+@contextlib.asynccontextmanager
+async def no_session(user: str, session: str, view: OpenConversation) -> AsyncGenerator[Session]:
+    raise AssertionError
+    yield
 
 
 class Journal:
@@ -35,7 +43,7 @@ class Journal:
         self.watchers = Watchers()
         self.elsewhere = SqliteStore(folder / 'journal.db')
         self.here = WatchedStore(SqliteStore(folder / 'journal.db'), self.watchers)
-        self.conversations = Conversations(self.here, self.watchers, lambda *_: NotImplemented)
+        self.conversations = Conversations(self.here, self.watchers, no_session)
         self.info = RunInfo(run='r', user='ann', status='running', created=1, updated=1)
         self.seq = 0
 
@@ -51,15 +59,17 @@ class Journal:
 
 
 def request(after: object) -> Request:
-    scope = {'type': 'http', 'path_params': {'id': 'r'}, 'owner': 'ann', 'headers': []}
-    return Request({**scope, 'query_string': f'after={after}'.encode()})
+    query = '' if after is None else f'after={after}'
+    scope: dict[str, Any] = {'type': 'http', 'path_params': {'id': 'r'}, 'owner': 'ann', 'headers': []}
+    return Request({**scope, 'query_string': query.encode()})
 
 
 async def told(response: object) -> AsyncIterator[tuple[str, Any]]:
     """The ids and the data of a stream."""
     assert isinstance(response, StreamingResponse)
     async for chunk in response.body_iterator:
-        for message in bytes(chunk).decode().split('\n\n'):
+        assert isinstance(chunk, bytes)
+        for message in chunk.decode().split('\n\n'):
             fields = dict(line.split(': ', 1) for line in message.splitlines() if not line.startswith(':'))
             if 'data' in fields:
                 yield fields['id'], json.loads(fields['data'])
@@ -130,8 +140,7 @@ async def test_a_change_that_is_found_later_than_a_newer_one_is_told(tmp_path: P
 async def test_without_an_id_a_user_is_told_what_changes_from_now_on(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     await journal.open()
-    scope = {'type': 'http', 'path_params': {}, 'owner': 'ann', 'headers': [], 'query_string': b''}
-    stream = told(await streams.stream_user(journal.conversations, Request(scope)))
+    stream = told(await streams.stream_user(journal.conversations, request(None)))
     id, _ = await anext(stream)
     assert abs(float(id) - time.time()) < 3600
     changing = asyncio.ensure_future(anext(stream))
