@@ -85,13 +85,13 @@ async def _late(browser: 'Browser', store: Store, address: str, count: int) -> l
 
 async def _drawn(browser: 'Browser', address: str, last: int) -> tuple[float, float]:
     page = await browser.new_page()
-    tools = await page.context.new_cdp_session(page)
+    tools: Any = await page.context.new_cdp_session(page)  # whose answers have no types
     await tools.send('Performance.enable', {'timeDomain': 'threadTicks'})
     started, used = time.perf_counter(), time.process_time()
     await page.goto(f'{address}/#long')
     await page.get_by_label(f'Code of step {last}', exact=True).wait_for()
     seconds, used = time.perf_counter() - started, time.process_time() - used
-    found: dict[str, list[dict[str, Any]]] = await tools.send('Performance.getMetrics')
-    used += next(float(one['value']) for one in found['metrics'] if one['name'] == 'TaskDuration')
+    found = await tools.send('Performance.getMetrics')
+    used += next(one['value'] for one in found['metrics'] if one['name'] == 'TaskDuration')
     await page.close()
     return seconds, used
