@@ -86,12 +86,13 @@ format: $(READY) ## Format the code, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Run the benchmarks of the sandbox, the agent, the journal, the forge and MCP; BENCH_ARGS='--quick'
+bench: $(READY) ## Run the benchmarks of the sandbox, the agent, the journal, the forge, MCP and the server; BENCH_ARGS='--quick'
 	$(BIN)/python -m benchmarks sandbox $(BENCH_ARGS)
 	$(BIN)/python -m benchmarks agent $(BENCH_ARGS)
 	$(BIN)/python -m benchmarks journal $(BENCH_ARGS)
 	$(BIN)/python -m benchmarks forge $(BENCH_ARGS)
 	$(BIN)/python -m benchmarks mcp $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks server $(BENCH_ARGS)
 
 recording: $(BASE) ## Draw docs/run.svg, the picture in the README, from a real run of the embedded model
 	@$(BIN)/habilis models install --yes

@@ -101,6 +101,16 @@ Examples:
   python -m benchmarks web --check                exit with 1 if a target is missed
 """
 
+SERVER_EPILOG = """\b
+The start of habilis serve, its page in Chromium (apt-get install chromium), and what open streams cost running agents.
+Models are scripted. The clients of the streams are another process, which is not counted.
+
+\b
+Examples:
+  python -m benchmarks server --quick
+  python -m benchmarks server --check             exit with 1 if a target is missed
+"""
+
 INTEGRATIONS_EPILOG = """\b
 The Python that smolagents and FastMCP's code mode run code with by default, and the sandbox in its place, interleaved;
 and the reference solutions of HumanEval in both.
@@ -205,6 +215,14 @@ def mcp(quick: Quick = False, json: Json = False, check: Check = False) -> None:
 def web(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Measure 50 web pages, fetched and turned into text."""
     from benchmarks.web.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+
+
+@app.command(epilog=SERVER_EPILOG)
+def server(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure the server of the assistant: start, memory, streams, and its page in a browser."""
+    from benchmarks.server.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 

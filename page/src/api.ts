@@ -18,14 +18,22 @@ export interface RunInfo {
   parent: string;
   created: number;
   updated: number;
-}
-
-export interface RunDetails extends RunInfo {
-  kind: 'agent' | 'flow';
   steps: number;
   tokens: number;
   cost: number | null;
   seconds: number;
+}
+
+export interface RunDetails extends RunInfo {
+  kind: 'agent' | 'flow';
+}
+
+/** A run that has changed. */
+export interface RunChange {
+  run: string;
+  status: string;
+  error: string;
+  updated: number;
 }
 
 export interface JournalRecord {
@@ -82,11 +90,57 @@ export async function blob(run: string, digest: string): Promise<Json> {
   return response.ok ? ((await response.json()) as Json) : null;
 }
 
-/** Listens to a stream until it is closed. The browser goes on after a cut, from the last id. */
-export function listen(path: string, handlers: Record<string, (data: never) => void>): () => void {
-  const source = new EventSource(path);
-  for (const [kind, handle] of Object.entries(handlers)) {
-    source.addEventListener(kind, (event) => handle(JSON.parse((event as MessageEvent<string>).data) as never));
+const RETRY = 3000;
+
+/**
+ * Listens to a stream until it is closed, without a gap: after a cut it goes on from the last id. A page that nobody
+ * looks at has no stream: a browser opens six connections to a server, and all its tabs share them.
+ */
+export function listen(path: string, after: number | null, handlers: Record<string, (data: never) => void>): () => void {
+  let last = after === null ? '' : String(after);
+  let source: EventSource | undefined;
+  let timer = 0;
+
+  function close(): void {
+    clearTimeout(timer);
+    source?.close();
   }
-  return () => source.close();
+
+  function open(): void {
+    close();
+    if (document.hidden) return;
+    source = new EventSource(last ? `${path}?after=${last}` : path);
+    // A browser comes back by itself unless it was refused, as by a server that has just started.
+    source.onerror = () => {
+      if (source?.readyState === EventSource.CLOSED) timer = window.setTimeout(open, RETRY);
+    };
+    for (const kind of ['here', ...Object.keys(handlers)]) {
+      source.addEventListener(kind, (event: MessageEvent<string>) => {
+        last = event.lastEventId || last;
+        handlers[kind]?.(JSON.parse(event.data) as never);
+      });
+    }
+  }
+
+  document.addEventListener('visibilitychange', open);
+  open();
+  return () => {
+    document.removeEventListener('visibilitychange', open);
+    close();
+  };
+}
+
+const watching = new Set<(run: RunChange) => void>();
+let stopWatching = () => {};
+
+/** Calls `handle` with each run of the user that changes. All views share one stream. */
+export function watchRuns(handle: (run: RunChange) => void): () => void {
+  if (!watching.size) {
+    stopWatching = listen('/api/events', null, { run: (run: RunChange) => watching.forEach((one) => one(run)) });
+  }
+  watching.add(handle);
+  return () => {
+    watching.delete(handle);
+    if (!watching.size) stopWatching();
+  };
 }

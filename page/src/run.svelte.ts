@@ -1,8 +1,11 @@
 /** A run as it is shown: made from the records of the journal, and from what happens between them. */
 
-import { blob, listen, type JournalRecord, type Json, type Live } from './api';
+import { blob, listen, watchRuns, type JournalRecord, type Json, type Live } from './api';
 import { takeBuild, type Build } from './builds';
 import { note, type GraphNode } from './graph';
+
+/** How many events are taken before the page is drawn. */
+const BATCH = 2000;
 
 type Fields = { [name: string]: Json };
 
@@ -108,22 +111,57 @@ export class Run {
   #last = $state(0);
   #nodes = new Map<string, GraphNode>();
   #said: string[] = [];
-  #queue: Promise<void> = Promise.resolve();
-  #close: () => void;
+  #arrived: (JournalRecord | Live)[] = [];
+  #isTaking = false;
+  #endedAt = 0;
+  #close: (() => void) | null = null;
+  #unwatch: () => void;
 
   constructor(readonly id: string) {
-    this.#close = listen(`/api/runs/${id}/events`, {
-      record: (record: JournalRecord) => {
-        this.#queue = this.#queue.then(() => this.#take(record));
-      },
-      live: (live: Live) => {
-        this.#queue = this.#queue.then(() => this.#happen(live));
-      },
+    this.#follow();
+    this.#unwatch = watchRuns((changed) => {
+      if (changed.run !== id) return;
+      this.error = changed.status === 'failed' ? changed.error : '';
+      if (!this.#close && changed.updated > this.#endedAt) this.#follow();
     });
   }
 
   close(): void {
-    this.#close();
+    this.#unwatch();
+    this.#close?.();
+  }
+
+  #follow(): void {
+    const arrive = (event: JournalRecord | Live) => {
+      this.#arrived.push(event);
+      if (!this.#isTaking) void this.#takeAll();
+    };
+    this.#close = listen(`/api/runs/${this.id}/events`, this.#last, { record: arrive, live: arrive });
+  }
+
+  /** A run that has ended needs no stream of its own until it changes: a browser has few connections. */
+  #rest(): void {
+    const last = this.#last;
+    setTimeout(() => {
+      if (this.#last !== last || this.ended === 'forked') return;
+      this.#close?.();
+      this.#close = null;
+    }, 200);
+  }
+
+  /** Takes all that has arrived at once: thousands of records are drawn in a few frames. */
+  async #takeAll(): Promise<void> {
+    this.#isTaking = true;
+    while (this.#arrived.length) {
+      const events = this.#arrived.splice(0, BATCH);
+      const values = await Promise.all(events.map((event) => ('blob' in event ? blob(this.id, event.blob!) : null)));
+      for (const [at, event] of events.entries()) {
+        if ('seq' in event) this.#take(event, values[at] ?? event.value);
+        else this.#happen(event);
+      }
+      await new Promise((drawn) => setTimeout(drawn));
+    }
+    this.#isTaking = false;
   }
 
   get variables(): Variable[] {
@@ -135,15 +173,15 @@ export class Run {
     return this.#last ? [...this.#nodes.values()] : [];
   }
 
-  async #take(record: JournalRecord): Promise<void> {
+  #take(record: JournalRecord, content: Json | undefined): void {
     if (record.seq <= this.#last) return;
     note(this.#nodes, record);
     this.#last = record.seq;
-    const value = fields(record.blob ? await blob(this.id, record.blob) : record.value);
+    const value = fields(content);
     const parts = record.path.split('/');
     const name = (parts.at(-1) ?? '').replace(/#\d+$/, '');
     const isOwn = parts.length === 2;
-    if (record.path === '' && record.kind === 'ended') this.#end(value);
+    if (record.path === '' && record.kind === 'ended') this.#end(record, value);
     else if (parts.length === 1 && record.kind === 'opened') this.#open(record, value);
     else if (parts.length === 1 && record.kind === 'noted' && 'resumed' in value) this.#resume(fields(value.resumed));
     else if (parts.length === 1 && record.kind === 'done') this.#finish(value);
@@ -271,7 +309,9 @@ export class Run {
     if (result.ended === 'answer') this.answer = shown(plain('p' in output ? output.p : this.answer));
   }
 
-  #end(value: Fields): void {
+  #end(record: JournalRecord, value: Fields): void {
+    this.#endedAt = record.at;
+    this.#rest();
     this.ended = text(fields(value.value).ended) || text(value.status);
     this.isWorking = false;
     this.phase = '';
@@ -281,7 +321,10 @@ export class Run {
   #happen(live: Live): void {
     if (live.parent) return;
     if (live.kind === 'text') this.draft += live.step > this.steps.length ? live.text : ''; // its record may be here first
-    else if (live.kind === 'step_started') this.phase = 'thinking';
+    else if (live.kind === 'step_started') {
+      this.phase = 'thinking';
+      this.draft = ''; // of a reply that was cut off, as by a kill
+    }
     else if (live.kind === 'model_progress' || live.kind === 'retry') this.phase = live.text;
     else if (live.kind === 'code') this.#begin(live.text);
     else if (live.kind === 'output') this.#print(live.text);
@@ -299,7 +342,10 @@ export class Run {
   #begin(code: string): void {
     this.phase = 'running code';
     const step = this.steps.at(-1);
-    if (step && !step.isDone) step.code = code;
+    if (step && !step.isDone) {
+      step.code = code;
+      step.output = ''; // of code that was cut off
+    }
   }
 
   /** What a build says about its stages. */

@@ -5,7 +5,7 @@ import pytest
 from tests.benchmarks.process import benchmarks, python
 
 
-@pytest.mark.parametrize('name', ['sandbox', 'agent', 'journal', 'forge', 'mcp'])
+@pytest.mark.parametrize('name', ['sandbox', 'agent', 'journal', 'forge', 'mcp', 'server'])
 @pytest.mark.parametrize(('flags', 'returned'), [((), 0), (('--check',), 1)])
 def test_a_missed_target_is_an_error_only_with_check(name: str, flags: tuple[str, ...], returned: int) -> None:
     code = (

@@ -30,5 +30,6 @@ def serving(server: uvicorn.Server, listening: socket.socket) -> Generator[str]:
         yield f'http://127.0.0.1:{listening.getsockname()[1]}'
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(600)  # what it has not closed by then would be found by another test
+        assert not thread.is_alive(), 'the server does not stop'
         listening.close()

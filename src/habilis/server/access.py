@@ -83,7 +83,9 @@ class Access:
         owner = scope['owner']
         self._requests[owner] += 1
         try:
-            await self._app(scope, self._limited(scope, headers, receive), send)
+            await self._app(scope, self._limited(scope, headers, receive), self._while_let_in(scope, headers, send))
+        except KeyRevoked:
+            await send({'type': 'http.response.body'})
         finally:
             self._requests[owner] -= 1
             if not self._requests[owner]:
@@ -120,6 +122,23 @@ class Access:
         if owner is not None or scope['path'] in self._open_paths:
             return owner, None
         return None, _error(401, 'a key is needed: Authorization: Bearer KEY', {'WWW-Authenticate': 'Bearer'})
+
+    def _while_let_in(self, scope: Scope, headers: Headers, send: Send) -> Send:
+        """Send an answer as long as its caller is let in: a stream may be open for days."""
+        owner = scope['owner']
+        if (
+            owner is None
+            or scope['type'] != 'http'
+            or (self._others is not None and self._others.serves(scope['path']))
+        ):
+            return send
+
+        async def send_some(message: Message) -> None:
+            if message.get('more_body', False) and self._identify(scope, headers)[0] != owner:
+                raise KeyRevoked
+            await send(message)
+
+        return send_some
 
     def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """Receive a body of the allowed size, in the allowed time."""
@@ -161,6 +180,10 @@ async def _drop_rest(receive: Receive) -> None:
         async with asyncio.timeout(LINGER_SECONDS):
             while (await receive()).get('more_body', False):
                 pass
+
+
+class KeyRevoked(Exception):
+    """The caller is no longer let in."""
 
 
 class BodyRefused(Exception):

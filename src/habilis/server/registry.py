@@ -52,6 +52,7 @@ class SandboxRegistry:
         self._settings = settings
         self._hosted: dict[str, tuple[str, Hosted]] = {}
         self._starting: dict[str, int] = {}
+        self._is_closed = False
 
     async def start(self, owner: str, make: Callable[[], Awaitable[H]]) -> tuple[str, H]:
         """Make a sandbox within the quota. Returns its id, too."""
@@ -67,6 +68,10 @@ class SandboxRegistry:
             self._starting[owner] -= 1
             if not self._starting[owner]:
                 del self._starting[owner]
+        if self._is_closed:  # while it started, and all others were closed
+            await made.close()
+            msg = 'the server stops'
+            raise TooMany(msg, RETRY_SECONDS)
         name = secrets.token_urlsafe(16)
         self._hosted[name] = owner, made
         return name, made
@@ -99,6 +104,7 @@ class SandboxRegistry:
                 for name in [name for name, (_, hosted) in self._hosted.items() if hosted.is_expired(now)]:
                     await self.remove(name)
         finally:
+            self._is_closed = True
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.gather(*(self.remove(name) for name in list(self._hosted)), return_exceptions=True)
 

@@ -1,8 +1,6 @@
 """The assistant on a port of its own, with a scripted model."""
 
-import asyncio
 import contextlib
-import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from habilis.server.serve import listen, make_server
 from habilis.server.settings import HttpSettings
 from habilis.tools import people_toolset
 from tests.requirements import require
+from tests.server.running import serving
 
 expect.set_options(timeout=60_000)
 
@@ -60,18 +59,17 @@ def serve(tmp_path: Path) -> Serve:
     """Serves a script; the journal and the memory are those of the test, so that a second server goes on."""
 
     @contextlib.contextmanager
-    def serve(script: 'Script | Sequence[Scripted]', *, keys: tuple[str, ...] = (), **options: Any) -> Generator[str]:
-        settings = HttpSettings(port=0, keys=keys)
+    def serve(
+        script: 'Script | Sequence[Scripted]',
+        *,
+        settings: HttpSettings | None = None,
+        keys: tuple[str, ...] = (),
+        **options: Any,
+    ) -> Generator[str]:
+        settings = settings or HttpSettings(port=0, keys=keys)
         server = service(tmp_path, script, settings, **options)
-        listening = listen(settings)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
-        thread.start()
-        try:
-            yield f'http://127.0.0.1:{listening.getsockname()[1]}'
-        finally:
-            server.should_exit = True
-            thread.join(20)
-            listening.close()
+        with serving(server, listen(settings)) as address:
+            yield address
 
     return serve
 

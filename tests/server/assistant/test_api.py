@@ -1,10 +1,7 @@
 """The API of the assistant: turns, events, approvals, forks; after a kill too; each user alone."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from habilis.models.contract import Message
 from habilis.server.assistant.api import OPERATIONS
 from habilis.tools import tool
 from tests.server.assistant.conftest import Serve
+from tests.server.assistant.worker import start
 
 Event = tuple[str, str, dict[str, Any]]
 """The id, the kind and the data."""
@@ -269,23 +267,14 @@ def test_nonsense_is_refused_and_loses_nothing(serve: Serve) -> None:
 
 @pytest.mark.parametrize('how', [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_was_ended_goes_on_when_it_is_started_again(tmp_path: Path, how: signal.Signals) -> None:
-    environment = {**os.environ, 'PYTHONPATH': os.getcwd()}
-
-    def start() -> tuple[subprocess.Popen[str], str]:
-        command = [sys.executable, '-m', 'tests.server.assistant.worker', str(tmp_path)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        assert process.stdout is not None
-        with process.stdout as output:
-            return process, output.readline().strip()
-
-    first, address = start()
+    first, address = start(tmp_path)
     with httpx2.Client(base_url=address) as user:
         run = begin(user, 'Go')['run']
         seen = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
     first.send_signal(how)
     first.wait()
     (tmp_path / 'go').touch()
-    second, address = start()
+    second, address = start(tmp_path)
     try:
         with httpx2.Client(base_url=address) as user:
             rest = records(events(user, run, after=seen[-1]['seq']), is_end)

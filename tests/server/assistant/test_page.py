@@ -99,3 +99,33 @@ def test_a_stranger_needs_a_token(serve: Serve, browser: Browser) -> None:
         expect(page.get_by_role('heading', name='What shall we do?')).to_be_visible()
         assert page.evaluate('document.cookie') == '', 'scripts can read the token'
         page.close()
+
+
+HTML = """
+class Report:
+    def _repr_html_(self):
+        return page
+page = '<b>bold</b><script>parent.hit = 1</script><img src="http://example.invalid/x" onerror="parent.hit = 1">'
+page += '<meta http-equiv="refresh" content="0; url=/api/status"><a target="_top" href="/api/health">out</a>'
+display(Report())
+"""
+
+
+def test_html_of_code_is_shown_in_a_frame_that_can_do_nothing(serve: Serve, browser: Browser) -> None:
+    with serve([f'```python{HTML}```', 'Done']) as address:
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on('request', lambda request: asked.append(request.url))
+        page.goto(address)
+        send(page, 'Show it')
+        expect(page.locator('.turn').get_by_role('link', name='run-')).to_be_visible()
+        frame = page.frame_locator('iframe')
+        expect(frame.locator('b')).to_have_text('bold')
+        frame.get_by_role('link', name='out').click()
+        expect(page.locator('iframe')).to_have_attribute('sandbox', '')
+        expect(page.get_by_label('Message', exact=True)).to_be_visible()
+        assert page.evaluate('window.hit') is None, 'a script of the frame was run'
+        assert not [url for url in asked if 'example.invalid' in url or url.endswith('/api/health')], (
+            'it left the frame'
+        )
+        page.close()

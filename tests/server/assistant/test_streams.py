@@ -1,65 +1,174 @@
-"""The order of what a stream tells."""
+"""Streams of runs and of users: without a gap, whatever is stored by whom, and wherever they are cut."""
 
+import asyncio
+import contextlib
+import gc
 import json
-from collections.abc import AsyncIterable
-from contextlib import AbstractAsyncContextManager
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from habilis.assistant import Session
-from habilis.journal import MemoryStore, Record, RunInfo
+from habilis.journal import Record, RunInfo, Store
+from habilis.journal.stores.sqlite import SqliteStore
+from habilis.server.assistant import streams
 from habilis.server.assistant.conversations import Conversations, OpenConversation
-from habilis.server.assistant.streams import stream_run
-from habilis.server.assistant.watching import WatchedStore, Watchers
+from habilis.server.assistant.watching import MAX_WAITING, WatchedStore, Watchers
+from tests.waiting import until
+
+ACTIONS = st.lists(
+    st.sampled_from(['here', 'elsewhere', 'many here', 'many elsewhere', 'read', 'cut']), min_size=1, max_size=12
+)
 
 
-class ReadSlowly(MemoryStore):
-    """A store of which much happens while it is read: words of the model, their record, and words after it."""
-
-    def __init__(self, watchers: Watchers) -> None:
-        super().__init__()
-        self._watchers = watchers
-        self._seq = 0
-
-    async def load(self, run: str, *, after: int = 0) -> list[Record]:
-        if self._seq < 3:
-            self._seq += 1
-            self._watchers.wake('run', run, {'text': f'before {self._seq}'})
-            record = Record(seq=self._seq, path='agent#1/ask#1', kind='done', value=self._seq)
-            await WatchedStore(self, self._watchers).append(run, [record], epoch=0)
-        found = await super().load(run, after=after)
-        self._watchers.wake('run', run, {'text': f'after {self._seq}'})
-        return found
+@contextlib.asynccontextmanager
+async def no_session(user: str, session: str, view: OpenConversation) -> AsyncGenerator[Session]:
+    raise AssertionError
+    yield
 
 
-async def test_what_happens_while_the_journal_is_read_is_told_in_its_place() -> None:
-    watchers = Watchers()
-    store = ReadSlowly(watchers)
-    await store.create(RunInfo(run='r'))
-    conversations = Conversations(WatchedStore(store, watchers), watchers, _open_no_session)
-    scope: dict[str, object] = {
-        'type': 'http',
-        'path_params': {'id': 'r'},
-        'owner': '',
-        'query_string': b'',
-        'headers': [],
-    }
-    response = await stream_run(conversations, Request(scope))
+class Journal:
+    """A run that this process and another one write to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.watchers = Watchers()
+        self.elsewhere = SqliteStore(folder / 'journal.db')
+        self.here = WatchedStore(SqliteStore(folder / 'journal.db'), self.watchers)
+        self.conversations = Conversations(self.here, self.watchers, no_session)
+        self.info = RunInfo(run='r', user='ann', status='running', created=1, updated=1)
+        self.seq = 0
+
+    async def open(self) -> None:
+        await self.here.create(self.info)
+        self._lease = await self.here.claim('r', owner='x', seconds=600)
+
+    async def write(self, store: Store, count: int = 1) -> None:
+        for _ in range(count):
+            self.seq += 1
+            record = Record(seq=self.seq, path='', kind='noted', value=self.seq, at=time.time())
+            await store.append('r', [record], epoch=self._lease.epoch)
+
+
+def request(after: object) -> Request:
+    query = '' if after is None else f'after={after}'
+    scope: dict[str, Any] = {'type': 'http', 'path_params': {'id': 'r'}, 'owner': 'ann', 'headers': []}
+    return Request({**scope, 'query_string': query.encode()})
+
+
+async def told(response: object) -> AsyncIterator[tuple[str, Any]]:
+    """The ids and the data of a stream."""
     assert isinstance(response, StreamingResponse)
-    told = await _first(response.body_iterator, 9)
-    assert told == ['before 1', 1, 'after 1', 'before 2', 2, 'after 2', 'before 3', 3, 'after 3']
+    async for chunk in response.body_iterator:
+        assert isinstance(chunk, bytes)
+        for message in chunk.decode().split('\n\n'):
+            fields = dict(line.split(': ', 1) for line in message.splitlines() if not line.startswith(':'))
+            if 'data' in fields:
+                yield fields.get('id', ''), json.loads(fields['data'])
 
 
-def _open_no_session(user: str, session: str, view: OpenConversation) -> AbstractAsyncContextManager[Session]:
-    raise NotImplementedError
+@settings(max_examples=25, deadline=None)
+@given(ACTIONS)
+def test_a_run_is_told_without_a_gap_or_a_repeat(actions: list[str]) -> None:
+    async def check(folder: Path) -> None:
+        journal, seen = Journal(folder), list[int]()
+        await journal.open()
+        stream = told(await streams.stream_run(journal.conversations, request(0)))
+        for action in [*actions, 'read']:
+            many = MAX_WAITING + 10 if 'many' in action else 1
+            if 'here' in action.split():
+                await journal.write(journal.here, many)
+            elif 'elsewhere' in action:
+                await journal.write(journal.elsewhere, many)
+            elif action == 'cut':
+                stream = told(await streams.stream_run(journal.conversations, request(seen[-1] if seen else 0)))
+            while action == 'read' and len(seen) < journal.seq:
+                id, data = await anext(stream)
+                assert id == str(data['seq'])
+                seen.append(data['seq'])
+        assert seen == list(range(1, journal.seq + 1))
+        await journal.here.close()
+        await journal.elsewhere.close()
+
+    with TemporaryDirectory() as folder:
+        asyncio.run(check(Path(folder)))
 
 
-async def _first(messages: AsyncIterable[str | bytes | memoryview], count: int) -> list[object]:
-    told: list[object] = []
-    async for message in messages:
-        data = json.loads(str(message).partition('data: ')[2])
-        told.append(data.get('text', data.get('seq')))
-        if len(told) == count:
-            break
-    return told
+async def test_what_a_client_does_not_read_is_not_kept_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept() -> int:
+        return sum(isinstance(one, Record) for one in gc.get_objects())
+
+    monkeypatch.setattr(streams, 'SLOW_SECONDS', 0.01)
+    journal = Journal(tmp_path)
+    await journal.open()
+    await journal.write(journal.elsewhere, 1_000)
+    before = kept()
+    stream = told(await streams.stream_run(journal.conversations, request(0)))
+    seen = [(await anext(stream))[1]['seq']]
+    await until(lambda: kept() - before < 100)
+    while len(seen) < journal.seq:
+        seen.append((await anext(stream))[1]['seq'])
+    assert seen == list(range(1, 1_001))
+    await journal.here.close()
+    await journal.elsewhere.close()
+
+
+async def test_a_change_that_is_found_later_than_a_newer_one_is_told(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    await journal.open()
+    now = time.time()
+    stream = told(await streams.stream_user(journal.conversations, request(now - 100)))
+    assert (await anext(stream))[1] == {}
+    await journal.here.create(replace(journal.info, run='newer', updated=now))
+    id, newer = await anext(stream)
+    await journal.elsewhere.create(replace(journal.info, run='older', updated=now - 1))
+    again = told(await streams.stream_user(journal.conversations, request(id)))
+    assert newer['run'] == 'newer'
+    assert 'older' in {(await anext(again))[1].get('run') for _ in range(2)}
+    await journal.here.close()
+    await journal.elsewhere.close()
+
+
+async def test_without_an_id_a_user_is_told_what_changes_from_now_on(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    await journal.open()
+    stream = told(await streams.stream_user(journal.conversations, request(None)))
+    id, _ = await anext(stream)
+    assert abs(float(id) - time.time()) < 3600
+    changing = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0)
+    await journal.here.create(replace(journal.info, run='next', updated=time.time()))
+    assert (await changing)[1]['run'] == 'next'
+    await journal.here.close()
+    await journal.elsewhere.close()
+
+
+async def test_words_of_a_reply_do_not_come_after_its_record(tmp_path: Path) -> None:
+    class Slow(SqliteStore):
+        async def load(self, run: str, *, after: int = 0) -> list[Record]:
+            if not after:
+                journal.watchers.wake('run', run, [{'text': 'before'}])
+                await journal.write(journal.here)
+            return await super().load(run, after=after)
+
+    journal = Journal(tmp_path)
+    await journal.open()
+    conversations = Conversations(
+        WatchedStore(Slow(tmp_path / 'journal.db'), journal.watchers), journal.watchers, no_session
+    )
+    stream = told(await streams.stream_run(conversations, request(0)))
+    assert (await anext(stream))[1]['seq'] == 1
+    journal.watchers.wake('run', 'r', [{'text': 'after'}])
+    await journal.write(journal.here)
+    assert (await anext(stream))[1]['seq'] == 2
+    await conversations.store.close()
+    await journal.here.close()
+    await journal.elsewhere.close()

@@ -17,7 +17,6 @@ from habilis._version import __version__
 from habilis.agent.durable.edits import fork_edited
 from habilis.agent.durable.run_page import run_page
 from habilis.agent.durable.step_text import step_text
-from habilis.agent.durable.trajectory import read_trajectories, step_count
 from habilis.assistant.records import new_session
 from habilis.core.codec import Json
 from habilis.core.errors import (
@@ -29,10 +28,10 @@ from habilis.core.errors import (
     ToolNotFound,
     WorkspaceFileNotFound,
 )
+from habilis.journal.contract import RunInfo
 from habilis.journal.lookup import info_of
 from habilis.journal.questions import open_questions
 from habilis.journal.runs import ListedRun, align_runs, delete_run, fork, list_runs, read_run, state_of
-from habilis.models.contract import Usage
 from habilis.server import openapi
 from habilis.server.access import COOKIE, Access, BodyRefused
 from habilis.server.assistant import (
@@ -44,7 +43,7 @@ from habilis.server.assistant import (
     settings_operations,
     vercel_protocol,
 )
-from habilis.server.assistant.conversations import Conversations, TurnChoice
+from habilis.server.assistant.conversations import Conversations, KeyReused
 from habilis.server.assistant.models import (
     AnswerRequest,
     ConversationList,
@@ -67,6 +66,7 @@ from habilis.server.assistant.models import (
 )
 from habilis.server.assistant.page_files import SafeHeaders, page_paths, page_route
 from habilis.server.assistant.streams import stream_run, stream_user
+from habilis.server.assistant.turn_choices import TurnChoice
 from habilis.server.models import Done, parse_request
 from habilis.server.operations import AS_FILE, BadRequest, Operation
 from habilis.server.settings import HttpSettings
@@ -126,25 +126,19 @@ async def take_turn(conversations: Conversations, request: Request) -> Response:
 
 
 async def get_runs(conversations: Conversations, request: Request) -> Response:
-    """The runs of the user, the newest first; with `session`, those of a conversation."""
-    session = request.query_params.get('session')
-    found = await list_runs(conversations.store, user=request.scope['owner'], session=session)
-    return json_response(RunList(runs=[_run(listed) for listed in found]))
+    """The newest runs of the user (`limit`: 100), the newest first; with `session`, those of a conversation."""
+    session, limit = request.query_params.get('session'), _limit(request)
+    infos = await conversations.store.runs(user=request.scope['owner'], session=session)
+    return json_response(RunList(runs=[await _run(conversations, info) for info in infos[:limit]]))
 
 
 async def get_run(conversations: Conversations, request: Request) -> Response:
     """A run, what it waits for, and what it took so far."""
-    view = await read_run(conversations.store, request.path_params['id'], user=request.scope['owner'])
-    found = await open_questions(conversations.store, view.run)
-    agents = await read_trajectories(view)
-    usage = sum((agent.usage for agent in agents), Usage())
+    info = await info_of(conversations.store, request.path_params['id'], request.scope['owner'])
+    found = await open_questions(conversations.store, info.run)
     details = RunDetails(
-        **_run(ListedRun(info=view.info, state=await state_of(conversations.store, view.info))).model_dump(),
+        **(await _run(conversations, info)).model_dump(),
         questions=[QuestionModel(path=path, request=asked) for path, asked in found],
-        steps=step_count(view),
-        tokens=usage.tokens,
-        cost=usage.cost,
-        seconds=sum(agent.seconds for agent in agents),
     )
     return json_response(details)
 
@@ -319,6 +313,8 @@ def _status(error: Exception) -> int:
         return 404
     if isinstance(error, RunBusy):
         return 409
+    if isinstance(error, KeyReused):
+        return 422
     return 503 if isinstance(error, StoreUnavailable | ModelError) else 400
 
 
@@ -331,13 +327,15 @@ async def _log_in(settings: HttpSettings, request: Request) -> Response:
     """Keep the token of a browser where its scripts cannot read it."""
     try:
         wanted = parse_request(LoginRequest, await request.body())
-    except (BodyRefused, ValueError) as error:
+    except BodyRefused as error:
+        return _problem(error.status, error)
+    except ValueError as error:
         return _problem(400, error)
     owner = settings.owner(wanted.token)
     if owner is None:
         return _problem(401, ValueError("this is nobody's token"))
     response = json_response(Done())
-    is_secure = bool(settings.certificate)
+    is_secure = request.url.scheme == 'https'  # also behind a proxy that is trusted
     response.set_cookie(COOKIE, wanted.token, COOKIE_SECONDS, httponly=True, samesite='strict', secure=is_secure)
     return response
 
@@ -357,11 +355,19 @@ async def _read(conversations: Conversations, request: Request) -> ListedRun:
     return ListedRun(info=info, state=await state_of(conversations.store, info))
 
 
-def _run(listed: ListedRun) -> RunModel:
-    info = listed.info
+def _limit(request: Request) -> int:
+    text = request.query_params.get('limit', '100')
+    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4):
+        msg = f'limit={text[:40]!r} is not a number from 0 to 9999'
+        raise BadRequest(msg)
+    return int(text)
+
+
+async def _run(conversations: Conversations, info: RunInfo) -> RunModel:
+    totals = await conversations.totals(info)
     return RunModel(
         run=info.run,
-        state=listed.state,
+        state=await state_of(conversations.store, info),
         kind=info.kind,
         name=info.name,
         title=info.title,
@@ -370,4 +376,8 @@ def _run(listed: ListedRun) -> RunModel:
         error=info.error,
         created=info.created,
         updated=info.updated,
+        steps=totals.steps,
+        tokens=totals.usage.tokens,
+        cost=totals.usage.cost,
+        seconds=totals.seconds,
     )

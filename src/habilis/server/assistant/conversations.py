@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import hashlib
+import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from habilis.agent import Agent, events
 from habilis.agent.contract import Result, Waiting
+from habilis.agent.durable.totals import RunTotals, read_totals
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.assistant import Session, SessionEvent, TurnEnded, TurnStarted
 from habilis.core.approval import Approval
@@ -17,6 +18,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import HabilisError, RunBusy, RunNotFound
 from habilis.core.settings import Settings, load_settings
 from habilis.forge.library.library import Library
+from habilis.journal.contract import RunInfo
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import run_not_found
 from habilis.journal.lookup import info_of
@@ -24,14 +26,22 @@ from habilis.journal.questions import answer_run, check_answer
 from habilis.journal.runs import list_runs, read_run
 from habilis.memory import Memory
 from habilis.models.contract import Model
-from habilis.models.discovery import list_models
 from habilis.models.files import File
-from habilis.models.loader import load_model
+from habilis.server.assistant.turn_choices import AS_BEFORE, OfferedModels, TurnChoice
 from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.server.operations import BadRequest
 from habilis.tools import ApprovalRequest
 
 IDLE_SECONDS = 900.0
+MAX_OPEN = 50
+"""Conversations of a user that are open at once, besides those with a turn under way."""
+
+MAX_KEYS = 10_000
+"""Messages whose keys are remembered. Those of other turns are in the journal."""
+
+MAX_TOTALS = 10_000
+"""Runs that have ended, of which it is known what they took."""
+
 API_SESSION = 'api'
 """The conversation whose agent answers what belongs to none. It has no turns."""
 
@@ -58,14 +68,6 @@ LIVE = (
 logger = logging.getLogger('habilis.server')
 
 
-@dataclass(frozen=True, kw_only=True)
-class TurnChoice:
-    """What a message chooses for its turn and those after it; empty: as before."""
-
-    model: str = ''
-    mode: str = ''
-
-
 class OpenConversation:
     """One conversation: its session, and the turn under way.
 
@@ -83,7 +85,7 @@ class OpenConversation:
         self.chosen_model = ''
         """The name that the model of the next turn was chosen by."""
 
-        self.last_used = 0.0
+        self.last_used = asyncio.get_running_loop().time()
         self._opened = contextlib.AsyncExitStack()
         self._watchers = watchers
         self._run = ''
@@ -99,7 +101,7 @@ class OpenConversation:
         if isinstance(event, TurnStarted):
             self._run = event.run
         if isinstance(event, LIVE):
-            self._watchers.wake('run', self._run, _as_json(event))
+            self._watchers.wake('run', self._run, [_as_json(event)])
 
     async def answer(self, question: str) -> str | None:
         """Nobody is present."""
@@ -209,6 +211,19 @@ OpenSession = Callable[[str, str, OpenConversation], contextlib.AbstractAsyncCon
 """The session of a user with this id, and with this view, until it is closed."""
 
 
+class KeyReused(BadRequest):
+    """An Idempotency-Key came again, with another request."""
+
+
+class _Sent(NamedTuple):
+    """A message that came with a key."""
+
+    session: str
+    message: str
+    digests: tuple[str, ...]
+    """Of its files."""
+
+
 class Conversations:
     """All conversations that are open, by user."""
 
@@ -228,9 +243,13 @@ class Conversations:
         self.settings = settings or load_settings()
         """They say which models may be chosen."""
 
-        self._models: dict[str, Model] = {}
+        self.offered_models = OfferedModels(self.settings)
         self._open_session = open_session
         self._open: dict[tuple[str, str], OpenConversation] = {}
+        self._sent: dict[str, tuple[_Sent, asyncio.Task[str]]] = {}
+        """Messages that came with a key, by the run that the key stands for."""
+
+        self._totals: dict[str, tuple[RunInfo, RunTotals]] = {}
         self._lock = asyncio.Lock()
 
     async def get(self, user: str, session: str) -> OpenConversation:
@@ -241,8 +260,16 @@ class Conversations:
                 found = OpenConversation(self.watchers)
                 await found.open(self._open_session(user, session, found))
                 self._open[user, session] = found
+                await self._close_least_used(user)
         found.last_used = asyncio.get_running_loop().time()
         return found
+
+    async def _close_least_used(self, user: str) -> None:
+        """Keep a user from opening conversations without end. Those with a turn under way stay open."""
+        theirs = [key for key in self._open if key[0] == user and key[1] != API_SESSION]
+        idle = sorted((key for key in theirs if not self._open[key].is_busy), key=lambda key: self._open[key].last_used)
+        for key in idle[: max(0, len(theirs) - MAX_OPEN)]:
+            await self._open.pop(key).close()
 
     async def agent(self, user: str) -> Agent[Any]:
         """The agent that answers a user, for a run that is no turn of a conversation."""
@@ -262,19 +289,23 @@ class Conversations:
             return
         if choice.model and choice.model != one.chosen_model:
             is_first = choice.model == one.first_model.name
-            await one.use_model(choice.model, one.first_model if is_first else await self._model(choice.model))
+            await one.use_model(
+                choice.model, one.first_model if is_first else await self.offered_models.load(choice.model)
+            )
         if choice.mode:
             await one.session.set_mode(choice.mode)
 
-    async def _model(self, name: str) -> Model:
-        """The model of this name, for all who choose it: other names could read files, or cost more than expected."""
-        if name not in self._models:
-            choice = (await list_models(self.settings)).get(name)
-            if choice is None or not choice.ready:
-                msg = f'{name!r} cannot be chosen: {choice.reason if choice else "GET /api/settings lists the models"}'
-                raise BadRequest(msg)
-            self._models[name] = await asyncio.to_thread(load_model, choice.config, settings=self.settings)
-        return self._models[name]
+    async def totals(self, info: RunInfo) -> RunTotals:
+        """What a run took so far. Records of a run that has ended are read once."""
+        known = self._totals.get(info.run)
+        if known is not None and known[0] == info:
+            return known[1]
+        totals = await read_totals(await read_run(self.store, info.run, user=info.user))
+        if info.status != 'running':
+            self._totals[info.run] = info, totals
+            if len(self._totals) > MAX_TOTALS:
+                del self._totals[next(iter(self._totals))]
+        return totals
 
     async def send(
         self,
@@ -284,15 +315,42 @@ class Conversations:
         *,
         files: Sequence[File] = (),
         key: str = '',
-        choice: TurnChoice | None = None,
+        choice: TurnChoice = AS_BEFORE,
     ) -> str:
-        """Begin a turn; its run. The same key again returns the same run, also after a restart."""
-        run = f'run-{hashlib.sha256(f"{user} {key}".encode()).hexdigest()[:12]}' if key else new_run_id()
+        """Begin a turn; its run. The same key again returns the same run, also after a restart.
+
+        Raises `KeyReused` if the key came with another request.
+        """
+        if not key:
+            return await self._send(user, session, message, files, new_run_id(), choice)
+        request = _Sent(session, message, tuple(file.digest for file in files))
+        run = f'run-{hashlib.sha256(json.dumps([user, key]).encode()).hexdigest()[:12]}'
+        if run not in self._sent:
+            self._sent[run] = request, asyncio.create_task(self._send_once(user, request, files, run, choice))
+        known, sending = self._sent[run]
+        _check_same(known, request)
+        try:
+            return await asyncio.shield(sending)
+        except Exception:
+            self._sent.pop(run, None)  # it may be tried again
+            raise
+
+    async def _send_once(self, user: str, request: '_Sent', files: Sequence[File], run: str, choice: TurnChoice) -> str:
+        if len(self._sent) > MAX_KEYS:
+            del self._sent[next(iter(self._sent))]
         with contextlib.suppress(RunNotFound):
-            if key and (await self.store.info(run)).user == user:
-                return run
+            view = await read_run(self.store, run, user=user)
+            inputs = (await read_trajectories(view))[0].inputs
+            digests = tuple(file.digest for file in inputs.files if not file.is_earlier)
+            _check_same(_Sent(view.info.session, inputs.task, digests), request)
+            return run
+        return await self._send(user, request.session, request.message, files, run, choice)
+
+    async def _send(
+        self, user: str, session: str, message: str, files: Sequence[File], run: str, choice: TurnChoice
+    ) -> str:
         one = await self.get(user, session)
-        await self.choose(one, choice or TurnChoice())
+        await self.choose(one, choice)
         return await one.send(message, files, run)
 
     async def decide(self, user: str, run: str, answer: Json | Approval, path: str | None) -> str:
@@ -352,8 +410,14 @@ class Conversations:
         """Close all. Turns under way are interrupted: the next server goes on with them."""
         self.store.freeze()
         await asyncio.gather(*(one.close() for one in self._open.values()))
-        await asyncio.gather(*(model.close() for model in self._models.values()))
+        await self.offered_models.close()
         self._open.clear()
+
+
+def _check_same(known: _Sent, request: _Sent) -> None:
+    if known != request:
+        msg = 'this Idempotency-Key came with another request: take a new key for each'
+        raise KeyReused(msg)
 
 
 def _as_json(event: SessionEvent) -> Json:

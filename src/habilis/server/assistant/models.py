@@ -113,7 +113,7 @@ class ForkRequest(Strict):
 
 
 class RunModel(BaseModel):
-    """A run as it is listed."""
+    """A run as it is listed, with what it took so far."""
 
     run: str
     state: str
@@ -125,6 +125,11 @@ class RunModel(BaseModel):
     error: str
     created: float
     updated: float
+    steps: int
+    tokens: int
+    cost: float | None
+    seconds: float
+    """Of models and code."""
 
 
 class QuestionModel(BaseModel):
@@ -135,14 +140,9 @@ class QuestionModel(BaseModel):
 
 
 class RunDetails(RunModel):
-    """A run, what it waits for, and what it took so far."""
+    """A run, and what it waits for."""
 
     questions: list[QuestionModel]
-    steps: int
-    tokens: int
-    cost: float | None
-    seconds: float
-    """Of models and code."""
 
 
 class StepComparison(BaseModel):

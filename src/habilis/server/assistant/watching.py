@@ -1,4 +1,4 @@
-"""Who watches what: open streams are woken by the records of a run, and get what happens between records."""
+"""Who watches what: open streams get the records of a run as they are stored, and what happens between them."""
 
 import asyncio
 import contextlib
@@ -10,33 +10,30 @@ from habilis.core.errors import StoreUnavailable
 from habilis.journal import Record, RunInfo, Store
 from habilis.journal.stores.wrapper import StoreWrapper
 
-MAX_LIVE = 2_000
-"""What waits for a slow client. Older ones are dropped: the record that follows has all of it."""
+MAX_WAITING = 256
+"""What waits for a slow client. Older ones are dropped: a client that misses a record gets it from the journal, and the
+record has all that happened before it."""
+
+Event = Record | RunInfo | Json
+"""A record that was stored, or the run as it is listed now; else what happens between records."""
 
 
 class Watcher:
     """One open stream."""
 
     def __init__(self) -> None:
-        self._live: deque[tuple[int, Json]] = deque(maxlen=MAX_LIVE)
-        self._recorded = 0
+        self._waiting: deque[Event] = deque(maxlen=MAX_WAITING)
         self._is_due = asyncio.Event()
 
-    def wake(self, live: Json = None, recorded: int = 0) -> None:
-        """Records up to a number are in the journal; or this has happened, which the journal does not have."""
-        self._recorded = max(self._recorded, recorded)
-        if live is not None:
-            self._live.append((self._recorded, live))
+    def wake(self, events: Sequence[Event] = ()) -> None:
+        """These have happened; or nothing is known, except that there is a reason to look."""
+        self._waiting.extend(events)
         self._is_due.set()
 
-    def take(self, upto: int) -> list[tuple[int, Json]]:
-        """What has happened since the last time, up to the record after this one: each with the last record before it.
-
-        The rest follows records that the caller has not read yet.
-        """
-        taken: list[tuple[int, Json]] = []
-        while self._live and self._live[0][0] <= upto:
-            taken.append(self._live.popleft())
+    def take(self) -> list[Event]:
+        """What has happened since the last time."""
+        taken = list(self._waiting)
+        self._waiting.clear()
         return taken
 
     async def wait(self, seconds: float) -> bool:
@@ -77,14 +74,14 @@ class Watchers:
             for watcher in watchers:
                 watcher.wake()
 
-    def wake(self, kind: str, name: str, live: Json = None, *, recorded: int = 0) -> None:
-        """Wake those who watch it."""
+    def wake(self, kind: str, name: str, events: Sequence[Event] = ()) -> None:
+        """Tell those who watch it."""
         for watcher in self._by_topic.get((kind, name), ()):
-            watcher.wake(live, recorded)
+            watcher.wake(events)
 
 
 class WatchedStore(StoreWrapper):
-    """A store that wakes those who watch what it stores."""
+    """A store that tells those who watch what it stores."""
 
     def __init__(self, store: Store, watchers: Watchers) -> None:
         super().__init__(store)
@@ -100,8 +97,9 @@ class WatchedStore(StoreWrapper):
     ) -> bool:
         """See `Store`."""
         created = await super().create(info, records, blobs=blobs)
-        self._watchers.wake('run', info.run)
-        self._watchers.wake('user', info.user)
+        if created:
+            self._watchers.wake('run', info.run, records)
+            self._watchers.wake('user', info.user, [info])
         return created
 
     async def append(
@@ -118,6 +116,6 @@ class WatchedStore(StoreWrapper):
             msg = 'the server stops'
             raise StoreUnavailable(msg)
         await super().append(run, records, epoch=epoch, info=info, blobs=blobs)
-        self._watchers.wake('run', run, recorded=records[-1].seq if records else 0)
+        self._watchers.wake('run', run, records)
         if info is not None:
-            self._watchers.wake('user', info.user)
+            self._watchers.wake('user', info.user, [info])
