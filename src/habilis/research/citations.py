@@ -6,6 +6,7 @@ Addresses that a model writes are removed: those of the report come from the pag
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 ADDRESS_REMOVED = '(address removed)'
 NO_SOURCE = '*(no source)*'
@@ -51,8 +52,12 @@ def check_text(text: str, pages: Mapping[str, str]) -> CheckedText:
     text = without_addresses(normalized(text))
     known = {id_: _words(page) for id_, page in pages.items()}
     problems: list[str] = []
-    blocks = [_check_block(block, known, problems) for block in _blocks(text)]
-    return CheckedText(text='\n'.join(blocks).strip(), problems=tuple(problems))
+    blocks = [*_blocks(text)]
+    checked = [
+        block if _is_head(block, below) else _check_block(block, known, problems)
+        for block, below in zip_longest(blocks, blocks[1:], fillvalue='')
+    ]
+    return CheckedText(text='\n'.join(checked).strip(), problems=tuple(problems))
 
 
 def normalized(text: str) -> str:
@@ -82,7 +87,8 @@ def _blocks(text: str) -> Iterator[str]:
     """Lines, with the lines of one paragraph joined, so that sentences are whole."""
     paragraph: list[str] = []
     for line in text.splitlines():
-        if line.strip() and not _is_special(line) and paragraph and not _is_special(paragraph[-1]):
+        is_start = _is_special(line) or _ITEM.match(line) is not None
+        if not is_start and paragraph and not _is_special(paragraph[-1]):
             paragraph.append(line.strip())
             continue
         if paragraph:
@@ -99,22 +105,29 @@ def _is_special(line: str) -> bool:
 def _check_block(block: str, pages: Mapping[str, str], problems: list[str]) -> str:
     if not block.strip() or block.lstrip().startswith('#') or _RULE.match(block):
         return block
-    if block.lstrip().startswith('|'):
+    if _is_row(block):
         return _check_row(block, pages, problems)
     item = _ITEM.match(block)
     start, rest = (item[1], item[2]) if item else ('', block)
     return start + ' '.join(_check_sentence(one, pages, problems) for one in _SENTENCE_END.split(rest) if one.strip())
 
 
+def _is_head(block: str, below: str) -> bool:
+    """Whether it is the first row of a table, which claims nothing."""
+    return _is_row(block) and _is_row(below) and _RULE.match(below) is not None
+
+
+def _is_row(block: str) -> bool:
+    return block.lstrip().startswith('|')
+
+
 def _check_row(row: str, pages: Mapping[str, str], problems: list[str]) -> str:
-    """A row of a table is one claim; its head is the only one that has no citation and is not marked."""
-    if not CITED.search(row) and not any(character.isdigit() for character in row):
-        return row
+    """A row of a table is one claim; its mark is in its last cell."""
     checked = _check_sentence(row, pages, problems)
-    if checked == row or not checked.rstrip().endswith(('*',)):
-        return checked
-    mark = checked[checked.rindex('*(') :]
-    return f'{row.rstrip().rstrip("|").rstrip()} {mark} |'
+    for mark in (NO_SOURCE, WRONG_QUOTE):
+        if checked.endswith(mark):
+            return f'{checked.removesuffix(mark).rstrip().removesuffix("|").rstrip()} {mark} |'
+    return checked
 
 
 def _check_sentence(sentence: str, pages: Mapping[str, str], problems: list[str]) -> str:
