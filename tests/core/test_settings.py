@@ -39,6 +39,8 @@ VALUES: dict[str, tuple[object, object]] = {
     'sandbox_seconds': (5.0, 6.0),
     'sandbox_memory_mb': (64, 128),
     'sandbox_protect': (False, True),
+    'searxng_url': ('http://127.0.0.1:8888', 'https://search.example'),
+    'web_hosts': (('wiki.example', '10.0.0.5:8080'), ('127.0.0.1',)),
     'observation_tokens': (500, 600),
     'observation_lines': (50, 60),
     'tool_tokens': (500, 600),

@@ -159,7 +159,9 @@ Delegate = Annotated[bool, typer.Option('--delegate', help='Let the code start s
 Tools = Annotated[
     list[str] | None,
     typer.Option(
-        '--tools', metavar='MODULE:NAME', help='Functions of your program that the code may call. Can be repeated.'
+        '--tools',
+        metavar='MODULE:NAME|web',
+        help='Functions of your program that the code may call; web to search and read the web. Can be repeated.',
     ),
 ]
 Mcp = Annotated[

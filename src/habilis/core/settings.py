@@ -91,6 +91,11 @@ Key = Annotated[SecretStr, Expects('text')]
 Names = Annotated[
     tuple[Name, ...], BeforeValidator(_split_list), Expects('names such as provider:model, separated by commas')
 ]
+HostNames = Annotated[
+    tuple[Annotated[str, Field(pattern=r'^[^\s/@]+$')], ...],
+    BeforeValidator(_split_list),
+    Expects('host names such as wiki.example or 10.0.0.5:8080, separated by commas'),
+]
 LogLevels = Annotated[str, AfterValidator(_check_levels), Expects('a level such as info, or models=debug,agent=info')]
 Text = Annotated[str, Field(min_length=1), Expects('text')]
 
@@ -197,6 +202,12 @@ class Settings(BaseModel):
     sandbox_memory_mb: Megabytes = 256
     sandbox_protect: Switch = True
     """Keep `.git/config`, git hooks and start files of a workspace as they are. A project cannot set it to false."""
+
+    searxng_url: Url | None = None
+    """SearXNG server for searches of the web. None: Brave or Tavily, if there is a key, else `ddgs`."""
+
+    web_hosts: HostNames = ()
+    """Hosts of private networks that web tools may fetch from. A project cannot set it."""
 
     observation_tokens: Count = 2000
     """Maximum size of a cell's output that the model sees."""

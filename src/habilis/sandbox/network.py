@@ -44,12 +44,12 @@ class Grant:
         """
         if not 0 < port < 65536:
             raise OSError(f'{port} is not a valid port')
-        if not _matches(host, port, self.hosts):
+        if not matches_host(host, port, self.hosts):
             raise PermissionError(
                 f'this sandbox may not connect to {host[:200]}:{port}; its network setting does not include this host '
                 f'(network=[{host[:200]!r}] would)'
             )
-        found = _resolve(host, port)
+        found = resolve(host, port)
         if allowed := [address for address in found if self._may_reach(host, address, port)]:
             return allowed
         names = list(dict.fromkeys([host[:200], str(found[0])]))
@@ -73,16 +73,39 @@ class Grant:
         ip = getattr(ip, 'ipv4_mapped', None) or ip
         is_localhost = ip.is_loopback and host.lower().rstrip('.') == 'localhost'
         return (
-            ip.is_global or _matches(str(ip), port, self._named) or (is_localhost and _matches(host, port, self._named))
+            is_public(address)
+            or matches_host(str(ip), port, self._named)
+            or (is_localhost and matches_host(host, port, self._named))
         )
 
 
-def _matches(host: str, port: int, patterns: Iterable[str]) -> bool:
+_GLOBAL_IPV6 = ipaddress.ip_network('2000::/3')
+_IPV4_IN_IPV6 = (*map(ipaddress.ip_network, ('::ffff:0:0/96', '64:ff9b::/96')),)
+"""IPv6 addresses that end with the IPv4 address that is meant: as sockets write it, and behind a NAT64."""
+
+_PROTOCOL_ASSIGNMENTS = ipaddress.ip_network('192.0.0.0/24')
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the public internet. Older versions of Python take more for global."""
+    ip = ipaddress.ip_address(address.partition('%')[0])
+    if isinstance(ip, ipaddress.IPv4Address):
+        return ip.is_global and not ip.is_multicast and ip not in _PROTOCOL_ASSIGNMENTS
+    if any(ip in network for network in _IPV4_IN_IPV6):
+        return is_public(str(ipaddress.IPv4Address(ip.packed[-4:])))
+    if (inside := ip.sixtofour) is not None:
+        return is_public(str(inside))
+    return ip in _GLOBAL_IPV6 and ip.is_global
+
+
+def matches_host(host: str, port: int, patterns: Iterable[str]) -> bool:
+    """Whether a host, or `host:port`, is one of the patterns in lower case."""
     name = host.lower().rstrip('.')
     return any(fnmatch.fnmatchcase(text, pattern) for text in (name, f'{name}:{port}') for pattern in patterns)
 
 
-def _resolve(host: str, port: int) -> list[str]:
+def resolve(host: str, port: int) -> list[str]:
+    """The addresses of a host. May block; raises `OSError`."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except ValueError as error:  # a name that cannot be encoded

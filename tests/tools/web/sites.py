@@ -35,7 +35,7 @@ def generated() -> dict[str, Answer]:
         'The river Kelda, from an old atlas',
         'According to this atlas the Kelda is a river of 398 km, which later surveys have not confirmed.',
         _FILLER,
-        date='1931-05-06',
+        date='2001-05-06',
         author='A. Cartographer',
     )
     pages['/lakes/brisa.html'] = article(

@@ -54,7 +54,7 @@ class ToolNames:
     """Tools of the user's program."""
 
     names: Sequence[str]
-    """Each as `module:name`."""
+    """Each as `module:name`, or `web`."""
 
     folder: str
     """Where the modules are searched first."""

@@ -55,7 +55,7 @@ async def extract(
         count_tokens: counts or estimates the tokens of a text.
         chunk_tokens: maximum number of tokens of the page in one prompt.
     """
-    template = files(__package__).joinpath('excerpts.md').read_text('utf-8')
+    template = files('habilis.tools.web').joinpath('excerpts.md').read_text('utf-8')
     chunks = _chunks(page.text, count_tokens, chunk_tokens)
     spans: list[tuple[int, int]] = []
     for part, chunk in enumerate(chunks, 1):
