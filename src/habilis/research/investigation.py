@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from habilis.core.errors import ToolCallError
 from habilis.flows import step
 from habilis.models.tokens import count_tokens
 from habilis.research.allowance import Allowance
-from habilis.research.citations import check_text
+from habilis.research.citations import check_text, without_addresses
 from habilis.research.contract import ArchivedPage, Effort, Note, SubGoal
 from habilis.research.page_archive import PageArchive
-from habilis.research.requests import Questions, first_line, is_none, notes_text, prompt
+from habilis.research.requests import Questions, first_line, is_none, note_line, notes_text, prompt
 from habilis.tools.web.contract import PageSource, SearchResult, WebPage
 from habilis.tools.web.excerpts import CHUNK_TOKENS, extract
 
@@ -44,6 +45,11 @@ class Investigation:
     notes: tuple[Note, ...] = ()
     """What earlier rounds have noted for it."""
 
+    @property
+    def whole_question(self) -> str:
+        """The sub-goal with what it is a part of: a small model writes `Where are they?`."""
+        return self.goal.text if self.goal.text == self.whole else f'{self.goal.text} ({self.whole})'
+
 
 @dataclass(frozen=True, kw_only=True)
 class GoalFindings:
@@ -63,7 +69,8 @@ class Researcher:
         self._questions = questions
         self._archive = archive
         self._effort = effort
-        self._search = step(name='search', retries=1)(_searching(source))
+        self._source = source
+        self._search = step(name='search', retries=1)(self._find)
         context = questions.model.traits.context_tokens
         self._chunk_tokens = min(CHUNK_TOKENS, context // 2)
 
@@ -76,7 +83,13 @@ class Researcher:
             if query is None:
                 break
             queries.append(query)
-            urls = [one.url for one in await self._search(query) if one.url not in seen][: self._effort.pages]
+            try:
+                results = await self._search(query)
+            except ToolCallError:
+                if not pages:
+                    raise
+                break  # what was found so far is used
+            urls = [one.url for one in results if one.url not in seen][: self._effort.pages]
             seen.update(urls)
             if not urls:
                 continue
@@ -88,10 +101,13 @@ class Researcher:
         goal = await keep_goal(await self._concluded(task, notes))
         return GoalFindings(goal=goal, notes=tuple(notes), pages=tuple(pages))
 
+    async def _find(self, query: str) -> list[SearchResult]:
+        return await self._source.search(query)
+
     async def _query(self, task: Investigation, notes: Sequence[Note], queries: Sequence[str]) -> str | None:
-        """The next query; None to stop. The first one of a small model is the sub-goal itself."""
+        """The next query; None to stop. The first one of a small model is the goal with the sub-goal."""
         if not queries and self._questions.is_small:
-            return task.goal.text
+            return task.whole_question
         if not task.allowance.is_left:
             return None
         may_stop = sum(len(note.text) for note in notes) >= self._effort.notes
@@ -117,7 +133,7 @@ class Researcher:
         text = await self._archive.text(page.digest)
         entry = await extract(
             WebPage(url=page.url, title=page.title, text=text),
-            task.goal.text,
+            task.whole_question if self._questions.is_small else task.goal.text,
             ask,
             count_tokens=count_tokens,
             chunk_tokens=self._chunk_tokens,
@@ -142,7 +158,7 @@ class Researcher:
         if not notes:
             return task.goal
         if self._questions.is_small or not task.allowance.is_left:
-            finding = '\n'.join(f'{" ".join(note.text.split())} [{note.id}]' for note in notes)
+            finding = '\n'.join(f'{without_addresses(note_line(note))} [{note.id}]' for note in notes)
             return replace(task.goal, status='done', finding=finding)
         text = prompt('artifact').format(
             goal=task.goal.text, artifact=task.goal.artifact or 'the answer', notes=notes_text(notes)
@@ -152,10 +168,3 @@ class Researcher:
             return task.goal
         pages = {note.id: await self._archive.text(note.digest) for note in notes}
         return replace(task.goal, status='done', finding=check_text(reply, pages).text)
-
-
-def _searching(source: PageSource):
-    async def search(query: str) -> list[SearchResult]:
-        return await source.search(query)
-
-    return search

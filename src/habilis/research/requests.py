@@ -11,6 +11,7 @@ from habilis.flows import step
 from habilis.journal import Paused, recording_scope
 from habilis.models.contract import Message, Model, Options
 from habilis.research.allowance import Allowance
+from habilis.research.citations import CITED
 from habilis.research.contract import Effort, Note, Spent
 from habilis.tools.web.quoting import one_line
 
@@ -78,7 +79,12 @@ class Questions:
 
 def notes_text(notes: Sequence[Note]) -> str:
     """Notes for a prompt: each in one line after its id, so that no note can pose as another one."""
-    return '\n'.join(f'[{note.id}] "{one_line(note.text, MAX_NOTE)}"' for note in notes) or 'none'
+    return '\n'.join(f'[{note.id}] "{note_line(note)}"' for note in notes) or 'none'
+
+
+def note_line(note: Note) -> str:
+    """The text of a note in one line, without what could pose as a citation."""
+    return one_line(CITED.sub(r'\1', note.text), MAX_NOTE)
 
 
 def lines_of(reply: str) -> list[str]:

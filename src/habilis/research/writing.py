@@ -10,7 +10,7 @@ from habilis.research.citations import check_text, without_addresses
 from habilis.research.contract import Effort, Note, Section, SubGoal
 from habilis.research.forms import Heading, fixed_headings
 from habilis.research.page_archive import PageArchive
-from habilis.research.requests import Questions, lines_of, notes_text, prompt
+from habilis.research.requests import Questions, lines_of, note_line, notes_text, prompt
 
 SECTION, OUTLINE = 'section', 'outline'
 """The names of the steps that record a section, and the title and the headings."""
@@ -178,7 +178,7 @@ class Writer:
 
 
 def _verbatim(notes: Sequence[Note]) -> list[str]:
-    return [f'“{" ".join(without_addresses(note.text).split())}” [{note.id}]' for note in notes]
+    return [f'“{without_addresses(note_line(note))}” [{note.id}]' for note in notes]
 
 
 def _cited_lines(reply: str, known: set[str]) -> Iterator[str]:

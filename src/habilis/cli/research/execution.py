@@ -111,15 +111,15 @@ class _Execution:
         """Open the model and the sources, research, and write the report."""
         recorded = await self._recorded() if self._given.run else None
         names = self._given.names if recorded is None else list(map(str, items_in(recorded.inputs.get('sources'))))
-        source = open_sources(names, self._settings)
         name = self._given.model or (str(recorded.inputs['model']) if recorded is not None else None)
         wanted = ModelRequest(name=name, option='--model' if self._given.model else None, download=self._given.download)
         model = await choose_model(wanted, self._settings, TerminalUser(), self._say)
         if recorded is not None and isinstance(model, ScriptedModel):
             model.skip(recorded.spent.calls)
         try:
-            self._say(f'sources: {source.description}')
-            return await self._research(model, source, recorded)
+            async with open_sources(names, self._settings) as source:
+                self._say(f'sources: {source.description}')
+                return await self._research(model, source, recorded)
         finally:
             await model.close()
 
@@ -196,14 +196,9 @@ class _Execution:
             say(escape_controls(text))
 
 
-def open_sources(names: Sequence[str], settings: Settings) -> PageSource:
-    """The sources with these names."""
-    web = open_web(settings) if WEB in names else None
+def open_sources(names: Sequence[str], settings: Settings) -> Together:
+    """The sources with these names; close them."""
+    from habilis.tools.web.web import Web
+
     folders = [Folder(name) for name in names if name != WEB]
-    return Together(folders, web)
-
-
-def open_web(settings: Settings) -> PageSource:
-    """The web."""
-    msg = 'the web is not there yet'
-    raise ResearchError(msg)
+    return Together(folders, Web(settings) if WEB in names else None)
