@@ -48,13 +48,19 @@ class Scholar:
             ('Write the next search query', self.query),
             ('Which lines help to reach the goal?', self.read),
             ('Write the artifact', self.conclude),
-            ('Write the outline', lambda _: '# Two rivers\n## Length of the Kelda\n## Length of the Tovar'),
-            ('Divide this section', lambda _: '- Survey length\n- Old atlas length' if self.greedy else 'none'),
+            ('Write the outline', self.outline),
+            ('Divide this section', self.divide),
             ('in Markdown, without a heading', self.write),
         ):
             if mark in prompt:
                 return reply(prompt)
         raise AssertionError(prompt)
+
+    def outline(self, _: str) -> str:
+        return '# Two rivers\n## Length of the Kelda\n## Length of the Tovar'
+
+    def divide(self, _: str) -> str:
+        return '- Survey length\n- Old atlas length' if self.greedy else 'none'
 
     def plan(self, prompt: str) -> str:
         done = re.findall(r'^- (.*\?)$', prompt, re.MULTILINE)

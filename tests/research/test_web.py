@@ -32,7 +32,9 @@ def site() -> Generator[LoopbackWeb]:
 
 @pytest.fixture
 async def web(site: LoopbackWeb, tmp_path: Path) -> AsyncGenerator[Web]:
-    async with Web(load_settings(**site.settings), limits=DownloadLimits(pace=0), cache=tmp_path / 'cache') as opened:
+    async with Web(
+        load_settings(None, **site.settings), limits=DownloadLimits(pace=0), cache=tmp_path / 'cache'
+    ) as opened:
         yield opened
 
 

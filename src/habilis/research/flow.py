@@ -6,6 +6,7 @@ Each call of the model, search and fetch is a recorded step, so a run that was k
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 from habilis.flows import flow, parallel
 from habilis.flows.definitions import Flow
@@ -43,8 +44,12 @@ PARALLEL = 4
 """Sub-goals that are investigated at the same time."""
 
 
+def _ignore(_: str) -> None:
+    """Shows nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Found:
+class _Gathered:
     """What all rounds have found."""
 
     plan: list[SubGoal]
@@ -69,7 +74,7 @@ class Research:
         self._model = model
         self._source = source
         self._max_cost = max_cost
-        self._watch = watch or (lambda _: None)
+        self._watch: Watch = watch or _ignore
         self._journal: Journal | None = None
         self._flow: Flow[..., Report] = flow(name='research')(self._research)
 
@@ -98,7 +103,12 @@ class Research:
         if not goal.strip():
             msg = 'the goal is empty: say what to find out'
             raise ResearchError(msg)
-        arguments = {'effort': effort, 'form': read_form(form), 'sources': list(sources), 'model': self._model.name}
+        arguments: dict[str, Any] = {
+            'effort': effort,
+            'form': read_form(form),
+            'sources': list(sources),
+            'model': self._model.name,
+        }
         if recording_scope() is not None:
             return await self._flow(goal, **arguments)
         run = await self._flow.start(goal, journal=journal, user=user, run_id=run_id, **arguments)
@@ -142,9 +152,9 @@ class Research:
 
     async def _read(
         self, goal: str, questions: Questions, archive: PageArchive, effort: Effort, allowance: Allowance
-    ) -> _Found:
+    ) -> _Gathered:
         """Rounds of planning and reading, until no sub-goal is open or the bounds are reached."""
-        found = _Found(plan=[], notes={}, pages=[])
+        found = _Gathered(plan=[], notes={}, pages=[])
         researcher = Researcher(questions, self._source, archive, effort)
         upto = 0
         for round_ in count():
@@ -168,7 +178,7 @@ class Research:
             results = await parallel(researcher.investigate, tasks, limit=PARALLEL)
             allowance.give_back(shares)
             now = {result.goal.id: result for result in results}
-            found = _Found(
+            found = _Gathered(
                 plan=[now[one.id].goal if one.id in now else one for one in plan],
                 notes={**found.notes, **{id_: result.notes for id_, result in now.items()}},
                 pages=[*found.pages, *(page for result in results for page in result.pages)],

@@ -16,8 +16,15 @@ except ImportError as error:
     raise ImportError(msg) from error
 
 CORE_FONT = 'Helvetica'
-FONT_FOLDERS = ('/usr/share/fonts', '/usr/local/share/fonts', '~/.local/share/fonts', '~/.fonts', '/Library/Fonts')
-FONT_FOLDERS += ('/System/Library/Fonts/Supplemental', '~/Library/Fonts', 'C:/Windows/Fonts')
+FONT_FOLDERS = (
+    '/usr/share/fonts',
+    '/usr/local/share/fonts',
+    '~/.local/share/fonts',
+    '/Library/Fonts',
+    '/System/Library/Fonts/Supplemental',
+    '~/Library/Fonts',
+    'C:/Windows/Fonts',
+)
 FONTS = ('DejaVuSans.ttf', 'NotoSans-Regular.ttf', 'Arial Unicode.ttf', 'LiberationSans-Regular.ttf', 'arial.ttf')
 """Fonts that have the letters of many scripts, the first that is found."""
 

@@ -60,7 +60,7 @@ async def read_state(store: Store, run: str, *, user: str | None = None) -> Rese
     if info.name != RESEARCH_FLOW:
         msg = f'{run} is not a research, but a run of {info.name}'
         raise ResearchError(msg)
-    reader = _Reader(store, run, Index(await store.load(run)))
+    reader = _StepResults(store, run, Index(await store.load(run)))
     inputs = await reader.inputs()
     pages = [page for fetched in await reader.results(FETCH, FETCHED) for page in fetched.pages]
     answers = [answer for name in reader.asked for answer in await reader.results(name, _ANSWER)]
@@ -99,7 +99,7 @@ async def report_so_far(store: Store, run: str, *, user: str | None = None) -> R
     )
 
 
-async def _plan(reader: '_Reader') -> list[SubGoal]:
+async def _plan(reader: '_StepResults') -> list[SubGoal]:
     """The latest plan, with what came of its sub-goals since."""
     plans = await reader.ended(PLAN, _PLAN)
     if not plans:
@@ -109,7 +109,7 @@ async def _plan(reader: '_Reader') -> list[SubGoal]:
     return [since.get(one.id, one) for one in plan]
 
 
-class _Reader:
+class _StepResults:
     """Reads the results of the steps of one run."""
 
     def __init__(self, store: Store, run: str, index: Index) -> None:

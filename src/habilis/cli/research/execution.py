@@ -93,12 +93,12 @@ def _check(given: ResearchRequest) -> None:
 async def _run(given: ResearchRequest, settings: Settings) -> int:
     store = open_store(settings.journal)
     try:
-        return await _Execution(given, settings, store).run()
+        return await _ResearchCommand(given, settings, store).run()
     finally:
         await store.close()
 
 
-class _Execution:
+class _ResearchCommand:
     """One call of the command."""
 
     def __init__(self, given: ResearchRequest, settings: Settings, store: Store) -> None:
