@@ -30,7 +30,7 @@ TYPES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Contents:
+class _FolderContents:
     """What the files of a folder say."""
 
     pages: Mapping[str, WebPage]
@@ -49,7 +49,7 @@ class Folder:
             msg = f'no such file or folder: {path}'
             raise ResearchError(msg)
         self._stemmer = Stemmer()
-        self._contents: asyncio.Task[_Contents] | None = None
+        self._contents: asyncio.Task[_FolderContents] | None = None
 
     @property
     def description(self) -> str:
@@ -87,13 +87,13 @@ class Folder:
         inside = [path for path in paths if path.suffix.lower() in TYPES and path.is_file()]
         return {path.as_uri(): path for path in inside if path.resolve().is_relative_to(self._path)}
 
-    async def _read(self) -> _Contents:
+    async def _read(self) -> _FolderContents:
         """The contents, which are read once."""
         if self._contents is None or self._contents.get_loop() is not asyncio.get_running_loop():
             self._contents = asyncio.create_task(self._read_all())
         return await asyncio.shield(self._contents)
 
-    async def _read_all(self) -> _Contents:
+    async def _read_all(self) -> _FolderContents:
         extraction = Extraction()
         try:
             found = await asyncio.gather(*(_read_file(url, path, extraction) for url, path in self._files.items()))
@@ -102,7 +102,7 @@ class Folder:
         pages = {page.url: page for page in found if isinstance(page, WebPage)}
         terms = {url: Counter(self._stemmer.terms(f'{page.title} {page.text}')) for url, page in pages.items()}
         failures = {page.url: page for page in found if isinstance(page, PageFailure)}
-        return _Contents(pages=pages, failures=failures, terms=terms)
+        return _FolderContents(pages=pages, failures=failures, terms=terms)
 
 
 async def _read_file(url: str, path: Path, extraction: Extraction) -> WebPage | PageFailure:
