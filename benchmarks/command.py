@@ -92,6 +92,15 @@ Examples:
   python -m benchmarks mcp --check                exit with 1 if a target is missed
 """
 
+WEB_EPILOG = """\b
+The pages come from a server of this process, without the pause between requests that a real host gets.
+
+\b
+Examples:
+  python -m benchmarks web --quick
+  python -m benchmarks web --check                exit with 1 if a target is missed
+"""
+
 INTEGRATIONS_EPILOG = """\b
 The Python that smolagents and FastMCP's code mode run code with by default, and the sandbox in its place, interleaved;
 and the reference solutions of HumanEval in both.
@@ -188,6 +197,14 @@ def memory(quick: Quick = False, json: Json = False, check: Check = False) -> No
 def mcp(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Measure a thousand tools: what they cost the prompt, searches among them, and calls of an MCP server."""
     from benchmarks.mcp.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+
+
+@app.command(epilog=WEB_EPILOG)
+def web(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure 50 web pages, fetched and turned into text."""
+    from benchmarks.web.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 

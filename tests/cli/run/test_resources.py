@@ -10,6 +10,8 @@ from tests.cli.chat import code, script
 from tests.cli.process import habilis
 from tests.place import Place
 from tests.sandbox.packages.test_installation import make_wheel
+from tests.tools.web import sites
+from tests.tools.web.loopback import LoopbackWeb
 
 TOOLS = """
 from habilis import tool
@@ -46,7 +48,7 @@ def test_tools_are_functions_of_a_module_in_the_current_folder(place: Place, nam
 @pytest.mark.parametrize(
     ('name', 'complaint'),
     [
-        ('things', "'things' is not MODULE:NAME, such as my_tools:search"),
+        ('things', "'things' is not MODULE:NAME, such as my_tools:search, or web"),
         ('nothing_there:double', 'cannot load nothing_there:double: ModuleNotFoundError'),
         ('things:triple', "cannot load things:triple: AttributeError: module 'things' has no attribute 'triple'"),
         ('things:nothing', 'things:nothing is of type int, not a function, a Toolset or a list of them'),
@@ -159,3 +161,12 @@ def test_packages_with_native_code_run_in_a_process(place: Place) -> None:
     done = habilis('run', 'Do it', '-m', model, '--packages', wheel, '--sandbox', 'wasm')
     assert done.returncode == 1
     assert "Agent(sandbox='process'" in ' '.join(done.stderr.split())
+
+
+def test_a_run_may_search_and_read_the_web_and_says_with_what(place: Place) -> None:
+    with LoopbackWeb(sites.generated()) as web:
+        place.environment(HABILIS_SEARXNG_URL=web.url, HABILIS_WEB_HOSTS='127.0.0.1')
+        act = "final_answer('412 km' in read_page(search_web('river Kelda rises')[0]['url']))"
+        done = habilis('run', 'Do it', '-m', script(place.folder, code(act)), '--tools', 'web')
+    assert (done.returncode, done.stdout.strip()) == (0, 'True'), done.stderr
+    assert f'web: searches with SearXNG at {web.url.removeprefix("http://")}' in done.stderr

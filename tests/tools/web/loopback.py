@@ -77,6 +77,9 @@ class LoopbackWeb:
         self.pages = dict(pages or {})
         """Answers by path, with the query if there is one. May be changed at any time."""
 
+        self.any_query: dict[str, Answer] = {}
+        """Answers by path, whatever the query is."""
+
         self.requests: list[Asked] = []
         self.is_stopping = threading.Event()
         self._server = _Server(('127.0.0.1', 0), _handler(self))
@@ -147,7 +150,7 @@ def _handler(web: LoopbackWeb) -> type[BaseHTTPRequestHandler]:
                 method=self.command, path=self.path, headers=dict(self.headers.items()), body=self.rfile.read(size)
             )
             web.requests.append(request)
-            answer = web.pages.get(self.path)
+            answer = web.pages.get(self.path) or web.any_query.get(urlsplit(self.path).path)
             if answer is None and urlsplit(self.path).path == '/search':
                 answer = _search_answer(web, parse_qs(urlsplit(self.path).query))
             with contextlib.suppress(OSError):  # the client has hung up

@@ -36,7 +36,7 @@ def generated() -> dict[str, Answer]:
         'According to this atlas the Kelda is a river of 398 km, which later surveys have not confirmed.',
         _FILLER,
         date='2001-05-06',
-        author='A. Cartographer',
+        author='Arno Maps',
     )
     pages['/lakes/brisa.html'] = article(
         'Lake Brisa', 'Lake Brisa covers 120 square kilometres and is 45 m deep.', _FILLER, author='Tom Reed'

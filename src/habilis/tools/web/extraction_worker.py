@@ -79,15 +79,13 @@ def _read_html(source: str, url: str, *, whole: bool) -> dict[str, object]:
     import trafilatura
 
     tree = _tree(source)
-    links = _links(tree, url)
-    found: Any = trafilatura.bare_extraction(
-        tree, url=url, output_format='markdown', include_comments=False, with_metadata=True
-    )
+    about, links = trafilatura.extract_metadata(tree, default_url=url), _links(tree, url)
+    text = '' if whole else trafilatura.extract(tree, output_format='markdown', include_comments=False)
     return {
-        'title': getattr(found, 'title', None) or '',
-        'text': (found is not None and not whole and found.text) or _whole_page(_tree(source)),
-        'date': getattr(found, 'date', None),
-        'author': getattr(found, 'author', None),
+        'title': about.title or '',
+        'text': text or _whole_page(_tree(source)),
+        'date': about.date,
+        'author': about.author,
         'links': links,
     }
 

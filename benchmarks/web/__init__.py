@@ -1,0 +1,1 @@
+"""`python -m benchmarks web`: pages fetched and turned into text."""
