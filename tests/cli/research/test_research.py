@@ -2,12 +2,15 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from habilis.agent.hooks.terminal import has_markup
-from tests.cli.process import habilis
+from tests.cli.chat import streamed
+from tests.cli.process import PATIENCE, habilis, on_terminal
+from tests.models.protocol_server import ProtocolServer
 from tests.research.script import make_pages
 
 REPLIES = [
@@ -114,3 +117,30 @@ def test_wrong_options_are_refused_before_anything_is_done(arguments: tuple[str,
     code, _, err = research(*arguments)
     assert code == 2
     assert problem in err
+
+
+def test_ctrl_c_gives_the_report_so_far_and_it_can_be_resumed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ProtocolServer() as server:
+        monkeypatch.setenv('OPENAI_BASE_URL', server.base_url('openai'))
+        monkeypatch.setenv('OPENAI_API_KEY', 'none')
+        server.will_answer(*(streamed(text) for text in REPLIES[:6]), streamed('The Kel', silent_after=1))
+        options = ('--model', 'openai:tiny', '--journal', 'runs.db')
+        with on_terminal('research', *NEW, *options, '--out', 'report.md') as terminal:
+            terminal.wait_for('outline (6 of 20 calls')
+            until_asked(server, 7)
+            terminal.type('\x03')
+            terminal.wait_for('stopped; this is the report so far; resume with: habilis research --resume ')
+            assert terminal.exit_code() == 130
+        text = (place / 'report.md').read_text('utf-8')
+        assert 'not complete' in text
+        assert 'The Kelda is 412 km long' in text
+    code, out, err = research('--resume', 'last')
+    assert code == 0, err
+    assert 'not complete' not in out
+
+
+def until_asked(server: ProtocolServer, count: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while len(server.requests) < count:
+        assert time.monotonic() < end
+        time.sleep(0.01)
