@@ -41,7 +41,7 @@ async def test_a_folder_finds_and_reads_text_markdown_html_and_pdf(tmp_path: Pat
     assert 'The Tovar is a river of 287 km.' in texts['tovar.html']
     [failure] = await source.fetch([(folder / 'broken.pdf').as_uri()])
     assert isinstance(failure, PageFailure)
-    assert 'cannot be parsed' in failure.reason
+    assert failure.reason == 'it is a damaged PDF'
 
 
 async def test_nothing_outside_of_the_folder_is_read(tmp_path: Path) -> None:
