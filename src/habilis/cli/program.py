@@ -34,22 +34,27 @@ def load_object(name: str, *, option: str, example: str, folder: str | None = No
     return found
 
 
-def _built_in(name: str) -> Toolset | None:
+def _built_in(name: str, tell: Callable[[str], None]) -> Toolset | None:
     """A toolset of Habilis that has a name of its own."""
     if name != 'web':
         return None
     from habilis.tools.web import WebToolset
 
     toolset = WebToolset()
-    say(f'web: {toolset.web.description}')
+    tell(f'web: {toolset.web.description}')
     return toolset
 
 
-def load_tools(names: Iterable[str], *, folder: str | None = None) -> list[AnyTool]:
-    """The tools of `--tools`: functions, toolsets, and lists of them; `web` is ours. Raises `BadParameter`."""
+def load_tools(names: Iterable[str], *, folder: str | None = None, tell: Callable[[str], None] = say) -> list[AnyTool]:
+    """The tools of `--tools`: functions, toolsets, and lists of them; `web` is ours. Raises `BadParameter`.
+
+    `tell` is told in one line what they use.
+    """
     tools: list[AnyTool] = []
     for name in names:
-        found = _built_in(name) or load_object(name, option='--tools', example='my_tools:search, or web', folder=folder)
+        found = _built_in(name, tell) or load_object(
+            name, option='--tools', example='my_tools:search, or web', folder=folder
+        )
         for one in found if is_list(found) or is_tuple(found) else [found]:
             if not isinstance(one, Toolset) and (not callable(one) or isinstance(one, type)):
                 msg = f'{name} is of type {type(one).__name__}, not a function, a Toolset or a list of them'

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from typing import Self, TypedDict
 from urllib.parse import parse_qs, urlsplit
 
 RESULTS_PER_PAGE = 10
@@ -70,6 +70,13 @@ def redirect(target: str, status: int = 302) -> Answer:
     return Answer(status=status, headers={'Location': target}, type=None)
 
 
+class LoopbackSettings(TypedDict):
+    """Arguments of `load_settings`."""
+
+    searxng_url: str
+    web_hosts: str
+
+
 class LoopbackWeb:
     """The server. Each request has a thread, so that slow bodies delay no others."""
 
@@ -90,7 +97,7 @@ class LoopbackWeb:
         return f'http://127.0.0.1:{self._server.server_address[1]}'
 
     @property
-    def settings(self) -> dict[str, object]:
+    def settings(self) -> LoopbackSettings:
         """Arguments of `load_settings` with which `Web` searches here, and may fetch from here."""
         return {'searxng_url': self.url, 'web_hosts': '127.0.0.1'}
 

@@ -57,7 +57,7 @@ def execute(request: CommandRequest, *, agent: Agent | None = None) -> int:
     try:
         execution.tools += servers_of(request, user.answer if user.is_present else None)
         if request.tools is not None:
-            execution.tools += load_tools(request.tools.names, folder=request.tools.folder)
+            execution.tools += load_tools(request.tools.names, folder=request.tools.folder, tell=execution.say)
         return run_interruptible(execution.run, last_words=execution.interrupt_message)
     except StoreUnavailable as error:
         execution.view.end_line()
@@ -150,9 +150,9 @@ class Execution:
         request = self._request
         option = None if request.model_is_recorded else '--model'
         wanted = ModelRequest(name=request.model, option=option, overrides=request.overrides, download=request.download)
-        model = await choose_model(wanted, self._settings, self._user, self._say)
+        model = await choose_model(wanted, self._settings, self._user, self.say)
         try:
-            self._settings = await choose_sandbox(request, self._settings, self._say)
+            self._settings = await choose_sandbox(request, self._settings, self.say)
             self._skip_recorded_replies(model)
             output_type = OUTPUT_TYPES.get(request.output_type or '')
             meta = request.to_meta(model, self._settings)
@@ -181,7 +181,7 @@ class Execution:
         workspace = self._request.workspace
         if workspace is not None and not self._request.spec.is_resumption:
             for file in project_instructions(workspace, model).files():
-                self._say(f'instructions: {file}')
+                self.say(f'instructions: {file}')
         return make_agent(
             self._request,
             self._settings,
@@ -190,7 +190,7 @@ class Execution:
             hooks=[self._watch, self.view],
             approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses
             output_type=output_type,
-            say=self._say,
+            say=self.say,
         )
 
     def _watch(self, event: AgentEvent) -> None:
@@ -223,9 +223,10 @@ class Execution:
         elif result.summary and not self._request.quiet:
             print(f'\n{escape_controls(result.summary)}', file=sys.stderr, flush=True)
         for line in report.file_lines(files):
-            self._say(line)
+            self.say(line)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell the user something, unless only the answer is wanted."""
         if not self._request.quiet or text.startswith('SCRIPTED'):  # a script must never be taken for a model
             say(text)
 

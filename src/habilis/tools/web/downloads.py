@@ -143,7 +143,7 @@ class Downloads:
 
     async def _request(
         self, session: _Session, url: httpx2.URL, most: int, *, delay: float = 0.0, cut: bool = False
-    ) -> '_Response':
+    ) -> '_Exchanged':
         async with session.hosts[url.host]:
             await self._keep_pace(url.host, delay)
             stored = await asyncio.to_thread(self._cache.get, str(url)) if self._cache else None
@@ -157,7 +157,7 @@ class Downloads:
                 msg = f'the connection failed: {one_line(str(error) or type(error).__name__, 200)}'
                 raise PageError(msg) from None
         if response.status == 304 and stored is not None:
-            return _Response(200, type=stored.type, body=stored.body)
+            return _Exchanged(200, type=stored.type, body=stored.body)
         if self._cache and response.status == 200 and response.is_storable:
             entry = StoredResponse(str(url), response.etag, response.modified, response.type, response.body)
             await asyncio.to_thread(self._cache.put, entry)
@@ -171,7 +171,7 @@ class Downloads:
 
 
 @dataclass(frozen=True, slots=True)
-class _Response:
+class _Exchanged:
     status: int
     type: str = ''
     location: str = ''
@@ -187,7 +187,7 @@ class _Response:
 
 async def _exchange(
     pool: httpcore2.AsyncConnectionPool, url: httpx2.URL, stored: StoredResponse | None, most: int, *, cut: bool
-) -> _Response:
+) -> _Exchanged:
     """One request and its response. Neither cookies nor keys are sent."""
     headers: dict[bytes | str, bytes | str] = {
         'Host': url.netloc.decode('ascii'),
@@ -201,7 +201,7 @@ async def _exchange(
     async with pool.stream('GET', target, headers=headers) as response:
         found = {name.decode('latin-1').lower(): value.decode('latin-1') for name, value in response.headers}
         has_body = response.status == 200
-        return _Response(
+        return _Exchanged(
             response.status,
             type=found.get('content-type', ''),
             location=found.get('location', ''),

@@ -7,6 +7,7 @@ a line of JSON: `{"title", "text", "date", "author", "links"}`, or `{"error"}`.
 
 import codecs
 import contextlib
+import importlib
 import io
 import json
 import logging
@@ -125,15 +126,14 @@ def _links(tree: Any, url: str) -> list[list[str]]:
 
 def _whole_page(tree: Any) -> str:
     from bs4 import BeautifulSoup
-    from lxml import etree
     from markdownify import MarkdownConverter
 
     for element in tree.xpath('//script|//style|//noscript|//template|//head|//svg|//comment()'):
         if element.getparent() is not None:
             element.drop_tree()
-    text = MarkdownConverter(heading_style='ATX').convert_soup(
-        BeautifulSoup(etree.tostring(tree, encoding='unicode', method='html'), 'lxml')
-    )
+    etree: Any = importlib.import_module('lxml.etree')  # it has no types
+    soup = BeautifulSoup(etree.tostring(tree, encoding='unicode', method='html'), 'lxml')
+    text = MarkdownConverter(heading_style='ATX').convert_soup(soup)
     return re.sub(r'\n{3,}', '\n\n', text).strip()
 
 

@@ -7,7 +7,7 @@ _NEEDED = {'\n', '\t', '\u200c', '\u200d'}
 """Line breaks; and the joiners that Persian, Indic scripts and emoji need."""
 
 _MARK = re.compile(r'<(/?[\w!|?][^<>\n]{0,200})>|<(\|)|(\|)>')
-_BRACKETED = re.compile(r'\[(/?(?:INST|SYS)\w*)\]', re.IGNORECASE)
+_BRACKETED = re.compile(r'\[(?=/?(?:INST|SYS))', re.IGNORECASE)
 _FENCE = re.compile(r'`{3,}|~{3,}')
 
 
@@ -25,7 +25,7 @@ def unmarked(text: str) -> str:
     """The visible text without what a model, or we, could take for a mark: tags, special tokens, fences."""
     text = _FENCE.sub("'''", visible(text))
     text = _MARK.sub(lambda found: f'‹{found[1]}›' if found[1] else '‹|' if found[2] else '|›', text)
-    return _BRACKETED.sub(r'(\1)', text)
+    return _BRACKETED.sub('(', text)
 
 
 def one_line(text: str, length: int = 300) -> str:
