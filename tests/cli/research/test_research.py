@@ -12,6 +12,8 @@ from tests.cli.chat import streamed
 from tests.cli.process import PATIENCE, habilis, on_terminal
 from tests.models.protocol_server import ProtocolServer
 from tests.research.script import make_pages
+from tests.tools.web import sites
+from tests.tools.web.loopback import LoopbackWeb
 
 REPLIES = [
     '- How long is the river Kelda? | its length',
@@ -144,3 +146,18 @@ def until_asked(server: ProtocolServer, count: int) -> None:
     while len(server.requests) < count:
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_the_web_is_searched_with_the_engine_of_the_settings_which_is_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LoopbackWeb({'/kelda.html': sites.generated()['/rivers/kelda.html']}) as web:
+        monkeypatch.setenv('HABILIS_SEARXNG_URL', web.url)
+        monkeypatch.setenv('HABILIS_WEB_HOSTS', '127.0.0.1')
+        replies = [REPLIES[0], REPLIES[1], 'L1-L3', *REPLIES[4:]]
+        (place / 'web.jsonl').write_text('\n'.join(map(json.dumps, replies)), encoding='utf-8')
+        code, out, err = research('How long is the Kelda?', '--effort', 'low', script='web.jsonl')
+        assert code == 0, err
+        assert 'sources: searches with SearXNG at 127.0.0.1' in err
+        assert f'(<{web.address("/kelda.html")}>)' in out
+        assert 'invented.example' not in out
