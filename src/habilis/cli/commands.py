@@ -10,6 +10,7 @@ from typer.main import get_command
 COMMANDS = {
     'chat': ('habilis.cli.chat.command', 'Chat with the agent (the default in a terminal).'),
     'run': ('habilis.cli.run.command', 'Run a task: the model writes Python, the sandbox executes it.'),
+    'research': ('habilis.cli.research.command', 'Research a goal, and write a report that cites its sources.'),
     'runs': ('habilis.cli.runs.command', 'List, inspect, resume, fork and export recorded runs.'),
     'tools': ('habilis.cli.tools.command', 'List, search, build, test, run, change and share the tools of a library.'),
     'skills': ('habilis.cli.skills.command', 'List, show, add, check, make and export Agent Skills.'),
@@ -32,6 +33,7 @@ Examples:
   habilis --resume                         go on with a chat
   habilis run "What is the sum of the first 100 primes?"
   habilis run "Which region sold most?" < sales.csv
+  habilis research "How do heat pumps work?" --out report.html
   habilis runs list                        list recorded runs
   habilis tools search "15 percent of 300" find a tool of the library
   habilis demo                             see the agent at work

@@ -12,6 +12,7 @@ from habilis.core.programs import MAIN
 from habilis.flows.runs import PROGRAM
 from habilis.forge.build.forge import BUILD_FLOW
 from habilis.journal.runs import RunView
+from habilis.research.flow import RESEARCH_FLOW
 
 Question = tuple[str, Json]
 """Path and request."""
@@ -29,9 +30,11 @@ def app_option(reading: RunView, inputs: Inputs | None) -> str:
     return f' --app {shlex.quote(f"{module}:{name}")}' if is_known else ' --app MODULE:NAME'
 
 
-def build_command(reading: RunView) -> str:
-    """The command that resumes the build of a tool; empty for other runs."""
-    return f'habilis tools build --resume {reading.run}' if reading.info.name == BUILD_FLOW else ''
+def own_command(reading: RunView) -> str:
+    """The command that resumes the build of a tool, or a research; empty for other runs."""
+    commands = {BUILD_FLOW: 'habilis tools build', RESEARCH_FLOW: 'habilis research'}
+    command = commands.get(reading.info.name)
+    return f'{command} --resume {reading.run}' if command else ''
 
 
 def question_lines(reading: RunView, question: Question) -> list[str]:
@@ -63,7 +66,7 @@ def answer_lines(access: JournalAccess, reading: RunView, questions: Sequence[Qu
             lines.append(f'  or, if it was done, give its result: {done}')
         else:
             lines.append(f'  answer with: {access.command("answer", run, which, value=" JSON")}')
-    if not lines and reading.state in {'interrupted', 'stopped', 'failed'}:
-        command = build_command(reading) or access.command('resume', run, app)
+    if not lines and reading.state in {'interrupted', 'stopped', 'failed', 'waiting'}:
+        command = own_command(reading) or access.command('resume', run, app)
         lines += ['', f'{reading.state}; resume with: {command}']
     return lines

@@ -17,7 +17,7 @@ from habilis.cli.run.request import CommandRequest, ResumeOverrides
 from habilis.cli.runs.app_loader import load_app
 from habilis.cli.runs.flow_resume import resume_flow
 from habilis.cli.runs.journal import JournalAccess, with_journal
-from habilis.cli.runs.pending import app_option, build_command
+from habilis.cli.runs.pending import app_option, own_command
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import JournalError
@@ -216,8 +216,8 @@ def _app_option(options: ResumeOptions, reading: RunView, inputs: Inputs | None)
 
 def _needs_app(recorded: RecordedRun, command: str = 'resume', given: str = '') -> str:
     info = recorded.reading.info
-    if build := build_command(recorded.reading):
-        return f'{info.run} is the build of a tool; resume it with: {build}'
+    if own := own_command(recorded.reading):
+        return f'{info.run} has a command of its own; resume it with: {own}'
     what = 'is the run of a flow; name the flow' if info.kind == 'flow' else 'was made by a program; name its agent'
     name = info.name.rpartition(':')[2] if info.kind == 'flow' else 'agent'
     in_python = f', or in Python: await {name}.resume({info.run!r})' if command == 'resume' else ''

@@ -1,0 +1,1 @@
+"""Questions whose answers need two to four pages of a generated site."""

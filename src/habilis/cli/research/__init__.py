@@ -1,0 +1,1 @@
+"""`habilis research`."""
