@@ -130,3 +130,17 @@ async def test_a_sandbox_with_another_python_compiles_the_runner_itself() -> Non
     async with await Sandbox.create(checkpoints=False) as sandbox:
         for loading in (code, other):
             assert (await sandbox.run(f'{loading}\n_Near(0.3) == 0.1 + 0.2')).value is True
+
+
+async def test_an_object_cannot_say_itself_that_it_is_what_a_test_expects() -> None:
+    always = 'class Same(int):\n    def __eq__(self, other): return True\n    __hash__ = int.__hash__\n'
+    for made in ('Same(7)', 'type("All", (), {"__eq__": lambda *_: True})()', '[Same(7)]'):
+        wrong = replace(
+            double(), code=f'{always}\ndef double(number: int) -> int:\n    """Lie."""\n    return {made}\n'
+        )
+        assert not (await verify(wrong)).ok, made
+
+
+async def test_a_result_that_is_not_plain_data_is_named() -> None:
+    wrong = replace(tool('double', 'yield number * 2'), tests=double().tests)
+    assert 'the result, the value is not plain data but a generator' in (await verify(wrong)).report

@@ -106,7 +106,7 @@ async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) 
     """The repr of each result; `!` and the class for an exception."""
     if candidate.language != 'python':
         return [await _outcome(candidate, arguments) for arguments in inputs]
-    request = {**request_of(candidate), 'name': candidate.name, 'inputs': [list(one) for one in inputs]}
+    request = {**request_of(candidate), 'inputs': [list(one) for one in inputs]}
     sandbox = await Sandbox.create(
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )

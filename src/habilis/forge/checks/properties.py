@@ -49,7 +49,7 @@ async def check_properties(candidate: Candidate) -> Findings:
         return Findings()
     mark = secrets.token_hex(8)
     again = not is_unsteady(candidate.code)
-    request = {**request_of(candidate), 'name': candidate.name, 'inputs': inputs, 'mark': mark, 'again': again}
+    request = {**request_of(candidate), 'inputs': inputs, 'mark': mark, 'again': again}
     sandbox = await Sandbox.create(
         limits=LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )

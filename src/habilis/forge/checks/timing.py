@@ -85,7 +85,7 @@ def _enlarged(value: object) -> object:
 
 
 async def _sandbox(candidate: Candidate, inputs: list[list[object]]) -> Sandbox:
-    request = {**request_of(candidate), 'name': candidate.name, 'inputs': inputs}
+    request = {**request_of(candidate), 'inputs': inputs}
     sandbox = await Sandbox.create(
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )

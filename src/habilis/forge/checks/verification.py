@@ -107,7 +107,8 @@ def stub_of(candidate: Candidate) -> str:
 
 def request_of(candidate: Candidate) -> dict[str, object]:
     """What the guest needs to load the candidate."""
-    return {'library': [[tool.name, tool.code] for tool in used_tools(candidate)], 'code': candidate.code}
+    library = [[tool.name, tool.code] for tool in used_tools(candidate)]
+    return {'library': library, 'name': candidate.name, 'code': candidate.code}
 
 
 def _syntax_problem(candidate: Candidate) -> str:
