@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from habilis.core.limits import Limits
-from habilis.forge.checks.verification import guest_code, passes_on_stub, used_tools, verify, verify_all
+from habilis.forge.checks.verification import guest_code, passes_when_wrong, used_tools, verify, verify_all
 from habilis.forge.contract import Candidate, Verification
 from habilis.sandbox import Sandbox
 from tests.forge.samples import double, fourfold, tool
@@ -90,9 +90,11 @@ async def test_host_files_and_network_are_out_of_reach() -> None:
     assert not (await verify(with_tests(tests))).ok
 
 
-async def test_tests_that_pass_on_a_stub_prove_nothing() -> None:
-    assert await passes_on_stub(with_tests('def test_a() -> None:\n    double(3)\n'))
-    assert not await passes_on_stub(double())
+async def test_tests_that_pass_on_an_obviously_wrong_function_prove_nothing() -> None:
+    assert await passes_when_wrong(with_tests('def test_a() -> None:\n    double(3)\n')) == 'does nothing'
+    zero = with_tests('def test_a() -> None:\n    assert double(0) == 0\n')
+    assert await passes_when_wrong(zero) == 'returns its first argument'
+    assert not await passes_when_wrong(double())
 
 
 async def test_what_a_tool_uses_is_there() -> None:

@@ -27,9 +27,11 @@ from habilis.forge.build.written_tests import (
     weakness,
     with_more_tests,
 )
-from habilis.forge.checks.agreement import calls_in, find_difference
+from habilis.forge.checks.agreement import find_difference
+from habilis.forge.checks.inputs import calls_in
 from habilis.forge.checks.mutation import KILL_SHARE, mutation_score
 from habilis.forge.checks.review import review, verify_reviewed
+from habilis.forge.checks.tables import only_knows
 from habilis.forge.checks.verification import verify
 from habilis.forge.contract import Candidate, Language, MutationScore, Refused, Verification
 from habilis.forge.library.library import Library
@@ -219,7 +221,10 @@ class Forge:
             StageConversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
             for number in range(self.options.candidates)
         ]
-        written = await self._write_code(talks, [text] * len(talks), order, spec)
+        texts = [text] * len(talks)
+        if len(texts) > 1:  # three times the same code would agree about everything
+            texts[-1] += prompt('another_way')
+        written = await self._write_code(talks, texts, order, spec)
         failed: set[str] = set()
         results: list[Verification] = []
         for round_ in range(self.options.repairs + 1):
@@ -270,12 +275,15 @@ class Forge:
     async def _check_agreement(self, passing: list[Candidate], tests: str) -> None:
         if not self.options.agreement:
             return
-        different = list({candidate.code: candidate for candidate in passing}.values())
-        difference = await find_difference(different, calls_in(tests, passing[0].name))
+        different = list({one.code: one for one in passing}.values())
+        calls = calls_in(tests, passing[0].name)
+        difference = await find_difference(different, calls, refusals=False)
         if difference is not None:
             results = ' or '.join(result[:80] for result in difference.results)
             msg = f'the request leaves open what {difference.call[:200]} is: {results}? Give it as an example'
             raise Refused(msg)
+        if len(different) == 1 and (usual := await only_knows(different[0], calls)):
+            raise Refused(f'the code has the inputs of its tests in a table: all other inputs give {usual}')
 
     async def _red_check(self, order: Order, spec: Specification, tests: str, code: str) -> tuple[str, MutationScore]:
         """Tests that notice most of the mutants of the code, and how many; more are asked for where they do not."""
