@@ -307,6 +307,22 @@ async def test_two_builds_of_the_same_tool_end_as_one(library: Library, store: S
     assert library.versions('reverse_string') == [1]
 
 
+async def test_a_build_never_returns_the_tool_of_another_request(library: Library, store: Store) -> None:
+    def change(text: str) -> str:
+        return text.replace('reverse_string', 'rev')
+
+    first = Builder(spec=change(SPEC), tests=change(TESTS), implement=change(CODE))
+    tests = '```python\n' + ''.join(f'def test_{n}():\n    assert rev({n}) == {-n}\n' for n in (3, 4, 5)) + '```'
+    stub = 'def rev(number: int) -> int:\n    """The number with the other sign, by rev."""\n'
+    code = f'```python\n{stub}    return -number\n```'
+    second = Builder(spec=f'```python\n{stub}```', tests=tests, implement=code)
+    builds = [forge(library, first).build('Reverse a string', journal=store)]
+    builds += [forge(library, second).build('Reverse a number', ['rev(2) == -2'], journal=store)]
+    built = await asyncio.gather(*builds)
+    assert sorted(one.name for one in built) == library.names() == ['rev', 'rev_2']
+    assert ['text: str' in library.manifest(one.name).signature for one in built] == [True, False]
+
+
 BAD_SPECS: dict[str, Callable[[str], str]] = {
     'json': lambda spec: spec.replace('reverse_string', 'json'),
     'no hints': lambda spec: spec.replace(': str', ''),

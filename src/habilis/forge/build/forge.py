@@ -5,7 +5,7 @@ search → spec → tests → candidates → repair → agreement → mutants �
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -35,6 +35,7 @@ from habilis.forge.checks.tables import only_knows
 from habilis.forge.checks.verification import verify
 from habilis.forge.contract import Candidate, Language, MutationScore, Refused, Verification
 from habilis.forge.library.library import Library
+from habilis.forge.library.source_edits import free_name, renamed_in
 from habilis.forge.source import imported_tools, read_source
 from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
@@ -316,6 +317,12 @@ class Forge:
     async def _register(self, order: Order, spec: Specification, code: str, tests: str, score: MutationScore) -> Built:
         whole = module_with_tests(spec.name, functions_in(tests), order.examples)
         candidate = self._candidate(order, spec, code, whole)
+        if spec.name in self.library:  # another build was faster, or this one died after it
+            there = self.library.candidate(spec.name)
+            if there.language == candidate.language and (await verify(replace(there, tests=candidate.tests))).ok:
+                version = self.library.current(spec.name)
+                return Built(status='reused', name=spec.name, version=version, reason='built meanwhile')
+            candidate = _with_free_name(candidate, self.library)
         result = await verify(candidate)
         if not result.ok:
             raise Refused(result.report)
@@ -330,12 +337,11 @@ class Forge:
                 findings=(await review(candidate)).noted,
                 context={one.source: one.sha256 for one in order.references},
             )
-        except ToolExists:  # another build was faster, or this one died after it
-            version = self.library.current(spec.name)
-            return Built(status='reused', name=spec.name, version=version, reason='built meanwhile')
+        except ToolExists:
+            return await self._register(order, spec, code, tests, score)
         self._lessons.succeeded(self._lessons.similar_to(order.request))
-        self._tell('register', f'{spec.name} v{made.version}')
-        return Built(status='built', name=spec.name, version=made.version)
+        self._tell('register', f'{made.name} v{made.version}')
+        return Built(status='built', name=made.name, version=made.version)
 
     async def _learn(self, request: str, reason: str) -> None:
         self._lessons.failed(request, reason, self._lessons.similar_to(request))
@@ -398,6 +404,15 @@ class Forge:
     def _tell(self, stage: str, text: str) -> None:
         if self._watch is not None:
             self._watch(stage, text)
+
+
+def _with_free_name(candidate: Candidate, library: Library) -> Candidate:
+    """The candidate under a name that no tool has. Raises `Refused` if its language is not Python."""
+    if candidate.language != 'python':
+        raise Refused(f'another tool {candidate.name!r} was built meanwhile, which does something else')
+    name = free_name(candidate.name, library)
+    code, tests = (renamed_in(source, {candidate.name: name}) for source in (candidate.code, candidate.tests))
+    return replace(candidate, name=name, code=code, tests=tests)
 
 
 def _check(request: str, examples: Sequence[str], uses: Sequence[str], language: Language | None) -> None:
