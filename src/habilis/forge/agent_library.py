@@ -11,6 +11,7 @@ from habilis.forge.build.forge import Forge
 from habilis.forge.library.library import Library
 from habilis.forge.library.tools import library_tool
 from habilis.forge.source import HELPERS
+from habilis.memory.minilm import find_embedder
 from habilis.models.contract import Model, Usage
 from habilis.models.counting import CountingModel
 from habilis.sandbox import ToolCall
@@ -107,4 +108,4 @@ class AgentLibrary:
 
 def open_library(folder: Path | None, /) -> AgentLibrary:
     """The library in a folder, or in the data folder."""
-    return AgentLibrary(Library(folder or data_folder() / 'library'))
+    return AgentLibrary(Library(folder or data_folder() / 'library', embedder=find_embedder()))
