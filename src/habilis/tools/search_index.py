@@ -73,7 +73,7 @@ class FoundTool:
     signature: str
     score: float
     """How well it fits, 0 to 1: the share of the query's weight that its words match (rare words weigh more), and where
-    there is an embedder, the mean of this and the similarity of meaning."""
+    there is an embedder, a mean of this and the similarity of meaning."""
 
 
 class SearchIndex:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 MAX_NEW = 200
 """Texts that one search embeds at most; those of a large library are embedded by several."""
 
+NOISE = 0.2
+"""Similarity that texts about different things may have."""
+
 _BATCH = 32
 _SCHEMA = 'CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, data BLOB) WITHOUT ROWID'
 _log = logging.getLogger(__name__)
@@ -41,7 +44,7 @@ class Meanings:
         self._vectors: dict[str, NDArray[np.float32]] = {}
 
     def similar(self, query: str, texts: Mapping[str, Sequence[str]]) -> dict[str, float]:
-        """The similarity of a query to the most similar text of each tool, 0 to 1. Search works without it."""
+        """The similarity of a query to the most similar text of each tool, where there is any. Search works without it."""
         wanted = [text for some in texts.values() for text in some]
         if not wanted:
             return {}
@@ -49,7 +52,7 @@ class Meanings:
             with self._lock:
                 self._add(wanted)
                 [vector] = self._embed([query])
-                return {name: score for name, some in texts.items() if (score := self._score(vector, some)) > 0}
+                return {name: score for name, some in texts.items() if (score := self._score(vector, some)) > NOISE}
         except Exception as error:  # of the embedder, or of a read-only folder
             _log.warning('search in %s uses words only: %s', self._path.parent, error)
             return {}
