@@ -122,7 +122,7 @@ async def test_a_similar_tool_for_something_else_is_not_misused(library: Library
     spec = SPEC.replace('reverse_string', 'reverse_words')
     tests = TESTS.replace('reverse_string', 'reverse_words').replace("'cba'", "'abc'").replace("'ba '", "'ab'")
     code = CODE.replace('reverse_string', 'reverse_words').replace('text[::-1]', "' '.join(text.split()[::-1])")
-    builder = Builder(choose='reverse_string', confirm='NO', spec=spec, tests=tests, implement=code)
+    builder = Builder(choose='NONE', spec=spec, tests=tests, implement=code)
     built = await forge(library, builder, red_check=False).build('Reverse the words of a string', journal=store)
     assert (built.status, built.name) == ('built', 'reverse_words')
 
@@ -150,6 +150,22 @@ async def test_what_does_not_pass_is_not_kept(library: Library, store: Store) ->
     assert 'no implementation passes the tests' in built.reason
     assert builder.stages.count('repair') == 2  # and not again, as both repeat what has failed
     assert library.names() == []
+
+
+async def test_a_refusal_names_the_failure_of_the_closest_code_and_not_an_empty_reply(
+    library: Library, store: Store
+) -> None:
+    close = CODE.replace('text[::-1]', 'text[::-1].strip()')
+    built = await forge(library, Builder(implement=[WRONG, close], repair='Sorry.')).build('Reverse', journal=store)
+    assert "reverse_string(' ab') == 'ba ': got 'ba', expected 'ba '" in built.reason
+    assert 'your reply' not in built.reason
+
+
+async def test_the_examples_of_the_user_correct_the_types_of_the_specification(library: Library, store: Store) -> None:
+    builder = Builder(spec=SPEC.replace('-> str', '-> bool'))
+    built = await forge(library, builder).build('Reverse', ["reverse_string('ab') == 'ba'"], journal=store)
+    assert built.status == 'built'
+    assert 'def reverse_string(text: str) -> str' in builder.prompts[builder.stages.index('implement')]
 
 
 async def test_only_who_has_another_idea_is_asked_to_repair_again(library: Library, store: Store) -> None:

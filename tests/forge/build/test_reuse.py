@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import ForgeError
+from habilis.core.errors import ForgeError, ModelUnavailable
 from habilis.forge.build.reuse import Finder, example_calls, is_same
 from habilis.forge.contract import Candidate
 from habilis.forge.library.library import Library
@@ -56,6 +56,11 @@ async def test_the_tool_that_agrees_with_own_code_is_reused(library: Library) ->
     assert await finder.find('Convert 4 degrees', []) == 'triple_degrees'
     assert await finder.answer('Convert 4 degrees', 'triple_degrees') == 'It is 12.'
     assert 'triple_degrees(1) == 3' in asked.prompts[-2], 'examples show how it is called'
+
+
+async def test_a_result_is_kept_when_the_model_cannot_word_it(library: Library) -> None:
+    model = ScriptedModel(['```python\ntriple_degrees(4)\n```', ModelUnavailable('too many requests')])
+    assert await Finder(library, model).answer('Convert 4 degrees', 'triple_degrees') == '12'
 
 
 @pytest.mark.parametrize(

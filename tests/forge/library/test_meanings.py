@@ -30,7 +30,6 @@ def test_a_tool_is_found_by_other_words_and_its_score_tells_it_from_others(tmp_p
         assert name in [one.name for one in library.search(query, limit=3, threshold=0.1)], query
     scores = [one.score for one in library.search('15 percent of 300')]
     assert len({*scores}) == len(scores), 'a threshold can tell them apart'
-    assert library.search('who won the match', threshold=0.1) == []
     assert (tmp_path / '.meanings.db').is_file()
 
 

@@ -198,7 +198,9 @@ class Forge:
             reply = await conversation.say(text)
             tests = usable_tests(spec.stub, read_tests(reply, spec.name), order.language)
             whole = module_with_tests(spec.name, tests, order.examples)
-            if len(tests) < 3:
+            if problem and not tests:
+                pass  # an empty reply is no news
+            elif len(tests) < 3:
                 problem = f'{len(tests)} tests call {spec.name} with plain values; at least three are needed'
             else:
                 stub = Candidate(name=spec.name, code=spec.stub, tests=whole)
@@ -228,6 +230,7 @@ class Forge:
         written = await self._write_code(talks, texts, order, spec)
         failed: set[str] = set()
         results: list[Verification] = []
+        attempts: list[Verification] = []
         for round_ in range(self.options.repairs + 1):
             candidates = [self._candidate(order, spec, code, tests) for _, code in written]
             results = await verify_reviewed(candidates)
@@ -241,6 +244,7 @@ class Forge:
                 if any(result.ok for result in results):
                     written = [one for one, result in zip(written, results, strict=True) if result.ok]
                     continue
+            attempts += results
             if round_ == self.options.repairs:
                 break
             failed.update(code for _, code in written)
@@ -249,7 +253,8 @@ class Forge:
             written = [(talk, code) for talk, code in written if code not in failed]  # who repeats it has no other idea
             if not written:
                 break
-        raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
+        closest = max(attempts, key=lambda result: sum(test.ok for test in result.tests))
+        raise Refused(f'no implementation passes the tests: {closest.report[:500]}')
 
     async def _mend_tests(
         self, order: Order, spec: Specification, tests: str, written: Sequence[Written], results: list[Verification]

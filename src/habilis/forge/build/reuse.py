@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from habilis.core.errors import ForgeError, ToolCallError
+from habilis.core.errors import ForgeError, ModelError, ToolCallError
 from habilis.core.limits import Limits
 from habilis.core.syntax import parse_module
 from habilis.forge.build.examples import called_name, module_with_tests
@@ -80,8 +80,11 @@ class Finder:
     async def answer(self, request: str, name: str) -> str:
         """Call a tool with arguments taken from the request, and answer in words."""
         made = await self._call(request, name)
-        said = await self._ask('words', request=request, result=made.result)
         shown = str(made.result)
+        try:
+            said = await self._ask('words', request=request, result=made.result)
+        except ModelError:  # the result is there
+            return shown
         return said.strip() if shown in said else shown
 
     async def _fulfils(self, name: str, examples: Sequence[str], wanted: str = '') -> bool:

@@ -44,7 +44,7 @@ class Meanings:
         self._vectors: dict[str, NDArray[np.float32]] = {}
 
     def similar(self, query: str, texts: Mapping[str, Sequence[str]]) -> dict[str, float]:
-        """The similarity of a query to the most similar text of each tool, where there is any. Search works without it."""
+        """The similarity of a query to the most similar text of each tool, if there is any. Search works without."""
         wanted = [text for some in texts.values() for text in some]
         if not wanted:
             return {}
