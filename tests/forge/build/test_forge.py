@@ -107,6 +107,19 @@ async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -
     assert 'spec' not in other.stages
 
 
+async def test_a_good_model_is_asked_for_specification_and_tests_at_once(library: Library, store: Store) -> None:
+    tests = TESTS.removeprefix('```python\n').removesuffix('```')
+    builder = Builder(spec=SPEC.replace('\n```', f'\n{tests}# assumed: spaces count as letters\n```'))
+    built = await Forge(library, builder.model).build('Reverse', journal=store)
+    assert (built.status, builder.stages) == ('built', ['spec', 'implement', 'implement'])
+    assert library.manifest('reverse_string').findings == ('assumed: spaces count as letters',)
+
+    small = ScriptedModel(builder.reply, small=True)
+    await Forge(Library(library.folder.with_name('other')), small).build('Reverse', journal=store)
+    assert 'test functions' not in builder.prompts[3], 'one thing at a time'
+    assert builder.stages[3:] == ['spec', 'implement', 'implement', 'implement'], 'what it wrote is not asked for again'
+
+
 async def test_code_that_the_review_refuses_is_repaired_and_notes_are_kept(library: Library, store: Store) -> None:
     spying = CODE.replace('return text', 'import inspect\n    return text')
     printing = CODE.replace('return text', 'print(text)\n    return text')

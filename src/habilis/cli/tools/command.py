@@ -178,7 +178,7 @@ def build(
     context: References = None,
     language: LanguageName = None,
     model: ModelName = None,
-    candidates: Candidates = 3,
+    candidates: Candidates = None,
     resume: Annotated[
         str | None, typer.Option('--resume', metavar='RUN', help='Resume an interrupted build.', callback=not_empty)
     ] = None,
@@ -218,7 +218,7 @@ def compose(
     ] = '',
     example: Examples = None,
     model: ModelName = None,
-    candidates: Candidates = 3,
+    candidates: Candidates = None,
     yes: Yes = False,
     as_json: AsJson = False,
     library: LibraryFolder = None,

@@ -17,7 +17,14 @@ Examples = Annotated[
     typer.Option('--example', metavar='CONDITION', help='What must hold, such as "f(2) == 4"; can be repeated.'),
 ]
 Candidates = Annotated[
-    int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
+    int | None,
+    typer.Option(
+        '--candidates',
+        metavar='N',
+        help='Implementations to write side by side (default: 2; 3 by a small model).',
+        min=1,
+        max=20,
+    ),
 ]
 References = Annotated[
     list[str] | None,

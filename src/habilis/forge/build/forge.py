@@ -58,8 +58,8 @@ VARIED = 0.7
 class BuildOptions:
     """How much a build may do."""
 
-    candidates: int = 3
-    """Implementations that are written side by side."""
+    candidates: int | None = None
+    """Implementations that are written side by side; None for three by a small model, two by another."""
 
     repairs: int = 2
     """Rounds in which failing implementations are corrected."""
@@ -180,7 +180,7 @@ class Forge:
     async def _specify(self, order: Order) -> Specification:
         lessons = [lesson.reason for lesson in self._lessons.similar_to(order.request)]
         spec = await specify(order, self.model, lessons=lessons, is_taken=set(self.library.names()).__contains__)
-        self._tell('spec', spec.stub)
+        self._tell('spec', '\n'.join([spec.stub, *spec.assumptions]))
         return spec
 
     async def _write_tests(self, order: Order, spec: Specification, temperature: float | None = None) -> str:
@@ -195,7 +195,8 @@ class Forge:
         )
         problem = ''
         for attempt in range(TRIES):
-            reply = await conversation.say(text)
+            has_tests = attempt == 0 and temperature is None and bool(read_tests(spec.reply, spec.name))
+            reply = spec.reply if has_tests else await conversation.say(text)
             tests = usable_tests(spec.stub, read_tests(reply, spec.name), order.language)
             whole = module_with_tests(spec.name, tests, order.examples)
             if problem and not tests:
@@ -222,7 +223,7 @@ class Forge:
         )
         talks = [
             StageConversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
-            for number in range(self.options.candidates)
+            for number in range(self.options.candidates or (3 if self.model.traits.small else 2))
         ]
         texts = [text] * len(talks)
         if len(texts) > 1:  # three times the same code would agree about everything
@@ -339,7 +340,7 @@ class Forge:
                 tests=len(result.tests),
                 mutants=score.total,
                 killed=score.killed,
-                findings=(await review(candidate)).noted,
+                findings=spec.assumptions + (await review(candidate)).noted,
                 context={one.source: one.sha256 for one in order.references},
             )
         except ToolExists:

@@ -1,7 +1,8 @@
 """What a tool is to do: the request, and the definition of the function that a model designs for it."""
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from habilis.core.errors import ForgeError, ToolDefinitionError
 from habilis.forge.build.examples import called_name, fitted_signature, wanted_parameters
@@ -46,6 +47,13 @@ class Specification:
 
     name: str
     stub: str
+    reply: str = ''
+    """All that the model wrote, which may have tests, too."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the model decided, as the request leaves it open."""
+        return tuple(one.strip() for one in re.findall(r'^\s*#\s*(assumed: .+)$', self.reply, re.MULTILINE))
 
 
 async def specify(
@@ -67,11 +75,13 @@ async def specify(
         lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
         context=order.context,
     )
+    if not model.traits.small:  # one request less
+        text += prompt('spec_tests').format(name=wanted or '<name>')
     problem = ''
     for _ in range(TRIES):
         reply = await conversation.say(text)
         try:
-            return _read(code_block(reply), wanted, order, is_taken)
+            return replace(_read(code_block(reply), wanted, order, is_taken), reply=reply)
         except (ForgeError, ToolDefinitionError) as error:
             problem = str(error) if code_block(reply) or not problem else problem  # an empty reply is no news
             text = f'{problem}\n\nReply with one code block that has the corrected definition.'
