@@ -23,11 +23,15 @@ from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
 from habilis.cli.model_choice import usable_models
 from habilis.cli.printing import Page, print_table
-from habilis.cli.run.request import CommandRequest
+from habilis.cli.run.request import DEFAULT_LIBRARY, CommandRequest
+from habilis.cli.runs.keep import others_finished, read_finished
 from habilis.cli.runs.list import list_row
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.cli.terminal_user import YES
+from habilis.cli.tools.library import open_library
 from habilis.core.errors import HabilisError
+from habilis.forge.build.kept_runs import doing_the_same, keep_runs
+from habilis.journal.runs import read_run
 from habilis.sandbox.backends import names as sandbox_names
 from habilis.tools.toolsets.todo import todo_text
 
@@ -69,6 +73,7 @@ class Commands:
             '/memory': self._memory,
             '/tasks': self._tasks,
             '/runs': self._runs,
+            '/keep': self._keep,
             '/undo': self._undo,
             '/diff': self._diff,
             '/todo': self._todo,
@@ -278,6 +283,19 @@ class Commands:
             return
         rows = [list_row(each, each.info.created) for each in found[:_RUNS]]
         print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), rows)
+
+    async def _keep(self, name: str) -> None:
+        session = self._session
+        found = [await read_run(session.store, one.info.run, user=session.memory.user) for one in await session.runs()]
+        if not found:
+            msg = 'there is no turn to keep'
+            raise CommandError(msg)
+        runs = [await read_finished(found[0]), *await others_finished(found[1:_RUNS])]
+        chosen = self._chat.request.library
+        library = open_library(None if chosen == DEFAULT_LIBRARY else chosen)
+        with self._chat.front.working('testing'):
+            made = await keep_runs(library, doing_the_same(runs), name=name)
+        _say(f'{made.signature}: a tool of the library now, which passes {made.tests} tests')
 
     async def _undo(self, _: str) -> None:
         taken = await self._session.undo()

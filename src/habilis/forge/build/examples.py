@@ -107,9 +107,9 @@ def fitted_signature(definition: str, examples: Sequence[str]) -> str:
     signature = read_parameters(function)
     for argument in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]:
         if not _fits(known := arguments.get(argument.arg, []), signature.parameters[argument.arg].annotation):
-            argument.annotation = _hint(known)
+            argument.annotation = hint_for(known)
     if not _fits(results, signature.return_annotation):
-        function.returns = _hint(results)
+        function.returns = hint_for(results)
     return ast.unparse(function)
 
 
@@ -151,7 +151,7 @@ def _fits(values: Sequence[object], annotation: Any) -> bool:
     return True
 
 
-def _hint(values: Sequence[object]) -> ast.expr:
+def hint_for(values: Sequence[object]) -> ast.expr:
     """A type hint that all values fit."""
     return parse_expression(' | '.join(dict.fromkeys(map(_type_of, values)))).body
 

@@ -31,7 +31,7 @@ async def only_knows(candidate: Candidate, calls: Sequence[str], *, count: int =
     [usual] = results
     found = zip(await outcomes_of(candidate, known), known, strict=True)
     special = {one: arguments for one, arguments in found if _kind(one, arguments) != usual}
-    is_written = all(repr(atom) in constants for arguments in special.values() for atom in _atoms(arguments))
+    is_written = all(repr(atom) in constants for arguments in special.values() for atom in atoms_in(arguments))
     return usual if is_written and len(special) >= _RESULTS else ''
 
 
@@ -47,12 +47,12 @@ def _constants(code: str) -> Iterator[object]:
             yield node.value
 
 
-def _atoms(value: object) -> Iterator[object]:
+def atoms_in(value: object) -> Iterator[object]:
     """The values in a value that are no collections."""
     if is_dict(value):
         value = [*value, *value.values()]
     if is_list(value) or is_tuple(value):
         for item in value:
-            yield from _atoms(item)
+            yield from atoms_in(item)
     else:
         yield value

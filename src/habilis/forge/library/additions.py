@@ -30,8 +30,10 @@ def function_name(code: str, preferred: str = '') -> str:
     return names[0]
 
 
-async def add_tool(library: Library, candidate: Candidate, *, note: str = '') -> Manifest:
-    """Keep the code and tests of a person as a new tool. What it imports from `library` is taken from there.
+async def add_tool(
+    library: Library, candidate: Candidate, *, note: str = '', origin: str = 'user', request: str = ''
+) -> Manifest:
+    """Keep code and tests that no build made as a new tool. What it imports from `library` is taken from there.
 
     Raises `ToolExists`, or `ForgeError` if its tests fail, or pass on an obviously wrong function, or notice fewer
     than 80 % of wrong variants of the code and no `note` says why that is enough.
@@ -60,7 +62,8 @@ async def add_tool(library: Library, candidate: Candidate, *, note: str = '') ->
     found = await review(new)
     return library.add(
         new,
-        origin='user',
+        origin=origin,
+        request=request,
         note=note,
         tests=len(passed.tests),
         mutants=score.total,

@@ -69,11 +69,11 @@ def joined_tests(first: str, second: str) -> str:
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """The name with the first number that is not taken."""
-    number = 2
-    while f'{name}_{number}' in taken:
-        number += 1
-    return f'{name}_{number}'
+    """The name, with a number if it is taken."""
+    free, number = name, 2
+    while free in taken:
+        free, number = f'{name}_{number}', number + 1
+    return free
 
 
 def renamed_in(source: str, names: Mapping[str, str]) -> str:
