@@ -23,15 +23,11 @@ from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
 from habilis.cli.model_choice import usable_models
 from habilis.cli.printing import Page, print_table
-from habilis.cli.run.request import DEFAULT_LIBRARY, CommandRequest
-from habilis.cli.runs.keep import others_finished, read_finished
+from habilis.cli.run.request import CommandRequest
 from habilis.cli.runs.list import list_row
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.cli.terminal_user import YES
-from habilis.cli.tools.library import open_library
 from habilis.core.errors import HabilisError
-from habilis.forge.build.kept_runs import doing_the_same, keep_runs
-from habilis.journal.runs import read_run
 from habilis.sandbox.backends import names as sandbox_names
 from habilis.tools.toolsets.todo import todo_text
 
@@ -285,16 +281,10 @@ class Commands:
         print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), rows)
 
     async def _keep(self, name: str) -> None:
-        session = self._session
-        found = [await read_run(session.store, one.info.run, user=session.memory.user) for one in await session.runs()]
-        if not found:
-            msg = 'there is no turn to keep'
-            raise CommandError(msg)
-        runs = [await read_finished(found[0]), *await others_finished(found[1:_RUNS])]
-        chosen = self._chat.request.library
-        library = open_library(None if chosen == DEFAULT_LIBRARY else chosen)
+        from habilis.cli.chat.keeping import keep_turns  # not above: it loads the forge
+
         with self._chat.front.working('testing'):
-            made = await keep_runs(library, doing_the_same(runs), name=name)
+            made = await keep_turns(self._chat, name)
         _say(f'{made.signature}: a tool of the library now, which passes {made.tests} tests')
 
     async def _undo(self, _: str) -> None:
