@@ -172,7 +172,7 @@ def _parameters(
         varies = len(set(map(repr, values))) > 1 if len(runs) > 1 else _is_in(first.value, runs[0].task)
         if varies:
             known = next((key for key, some in found.items() if not first.name and repr(some) == repr(values)), '')
-            key = known or free_name(first.name or 'value', {*found, *([] if first.name else names)})
+            key = known or free_name(first.name or 'value', found if first.name else {*found, *names})
             found[key] = values
             for one in same:
                 _replace(one.node, key)
