@@ -5,9 +5,9 @@ from typing import Any
 
 from habilis.agent import Result
 from habilis.cli.chat.session import ChatSession
+from habilis.cli.library_choice import chosen_library
 from habilis.cli.run.request import DEFAULT_LIBRARY
 from habilis.cli.runs.keep import others_finished, read_finished
-from habilis.cli.tools.library import open_library
 from habilis.core.errors import ForgeError
 from habilis.forge.build.kept_runs import FinishedRun, doing_the_same, keep_runs
 from habilis.forge.contract import Manifest
@@ -20,7 +20,7 @@ _TURNS = 10
 async def keep_turns(chat: ChatSession, name: str) -> Manifest:
     """Make a tool of the last turn, and of those that did the same. Raises `ForgeError`."""
     chosen = chat.request.library
-    library = open_library(None if chosen == DEFAULT_LIBRARY else chosen)
+    library = chosen_library(None if chosen == DEFAULT_LIBRARY else chosen)
     return await keep_runs(library, await _alike(chat), name=name)
 
 

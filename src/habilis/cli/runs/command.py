@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import RARE, AsJson, Journal, Quiet, Yes, command_group, printable
+from habilis.cli.options import RARE, AsJson, Journal, LibraryFolder, Quiet, Yes, command_group, printable
 from habilis.cli.runs.options import (
     RUN_HELP,
     App,
@@ -27,7 +27,6 @@ from habilis.cli.runs.options import (
     User,
     Workspace,
 )
-from habilis.cli.tools.options import LibraryFolder
 
 EPILOG = """\b
 Runs of `habilis run`, of agents and of flows are recorded. After a limit, a question, Ctrl-C or a crash, `resume`

@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Sequence
 
 from habilis.agent.durable.trajectory import read_trajectories
+from habilis.cli.library_choice import chosen_library
 from habilis.cli.printing import print_json
 from habilis.cli.runs.journal import JournalAccess, in_journal
-from habilis.cli.tools.library import open_library
 from habilis.core.errors import ForgeError
 from habilis.forge.build.kept_runs import FinishedRun, finished_run, keep_runs
 from habilis.journal.runs import RunView
@@ -18,7 +18,7 @@ async def keep_run(
 ) -> int:
     """Make a tool of runs that did the same."""
     found = [await read_finished(await access.read(run)) for run in runs]
-    made = await keep_runs(open_library(folder), found, name=name, note=note)
+    made = await keep_runs(chosen_library(folder), found, name=name, note=note)
     if as_json:
         print_json(made)
     else:

@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import RARE, AsJson, Yes, command_group, not_empty
+from habilis.cli.options import RARE, AsJson, LibraryFolder, Yes, command_group, not_empty
 from habilis.cli.tools.options import (
     Candidates,
     Examples,
     LanguageName,
-    LibraryFolder,
     ModelName,
     Name,
     References,

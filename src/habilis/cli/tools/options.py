@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import folder
 from habilis.forge.contract import Language
 
 Name = Annotated[str, typer.Argument(metavar='NAME', help='Name of the tool.', show_default=False)]
@@ -37,10 +36,4 @@ References = Annotated[
 LanguageName = Annotated[
     Language | None,
     typer.Option('--language', help='What the tool is written in (default: Python, or that of a tool that fits).'),
-]
-LibraryFolder = Annotated[
-    str | None,
-    typer.Option(
-        '--library', metavar='DIR', help='Folder of the library (default: from the settings).', callback=folder
-    ),
 ]

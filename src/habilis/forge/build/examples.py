@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError
+from habilis.core.narrowing import is_several, is_tuple
 from habilis.core.syntax import parse_expression, parse_module
 from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import TESTED_MODULE
@@ -156,6 +157,6 @@ def hint_for(values: Sequence[object]) -> ast.expr:
 
 
 def _type_of(value: object) -> str:
-    inner = {*map(_type_of, items_in(value))} if type(value) in (list, set) else set[str]()
+    inner = {*map(_type_of, value)} if is_several(value) and not is_tuple(value) else set[str]()
     name = 'None' if value is None else type(value).__name__
     return f'{name}[{inner.pop()}]' if len(inner) == 1 else name
