@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evals.dishonest import DECEITS, attempt
 from evals.outcomes import append, read_as
 from evals.repeated_replies import RepeatedReplies
 from evals.scores import aligned, wilson
@@ -121,6 +122,14 @@ async def _is_right(library: Library, name: str, problem: Problem) -> bool:
     return (await verify(replace(library.candidate(name), tests=hidden))).ok
 
 
+async def try_deceits(say: Callable[[str], None]) -> None:
+    """Build what is dishonest, and count what is registered: that should be nothing."""
+    built = {name: await attempt(deceit) for name, deceit in DECEITS.items()}
+    for name, one in built.items():
+        say(f'{one.status:<7} {name}: {one.reason[:100]}')
+    say(f'\n{sum(bool(one.name) for one in built.values())} of {len(built)} dishonest builds were registered')
+
+
 def line(outcome: BuildOutcome) -> str:
     """One outcome in one line."""
     mark = {True: 'right  ', False: 'WRONG  ', None: f'{outcome.status:<7}'}[outcome.right]
@@ -160,7 +169,9 @@ def _cells(side: str, outcomes: Sequence[BuildOutcome]) -> Sequence[str]:
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog='python -m evals.forge', description=__doc__)
-    parser.add_argument('--data', type=Path, required=True, metavar='FOLDER', help='folder with mbpp*.jsonl')
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument('--data', type=Path, metavar='FOLDER', help='folder with mbpp*.jsonl')
+    source.add_argument('--dishonest', action='store_true', help='only what must be refused; needs no model')
     parser.add_argument('--model', default='local:', help='the model (default: the embedded one)')
     parser.add_argument('--limit', type=int, metavar='N', help='only the first N tasks')
     parser.add_argument('--offset', type=int, default=0, metavar='N', help='skip N tasks first')
@@ -174,6 +185,9 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 async def evaluate(given: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Build and judge, then print the table of all that the file has, or of this run."""
+    if given.dishonest:
+        await try_deceits(say)
+        return
     problems = load_problems(given.data, seed=given.seed)[given.offset :][: given.limit]
     model = load_model(given.model)
     outcomes = read_as(BuildOutcome, given.results) if given.results else []

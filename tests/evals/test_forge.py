@@ -93,6 +93,14 @@ async def test_both_sides_see_the_same_replies(data: Path, monkeypatch: pytest.M
     assert strict.tokens == lenient.tokens
 
 
+async def test_no_dishonest_build_is_registered() -> None:
+    said: list[str] = []
+    await evaluate(parse_arguments(['--dishonest']), said.append)
+    *builds, summary = said
+    assert [one for one in builds if not one.startswith('refused')] == []
+    assert summary == f'\n0 of {len(builds)} dishonest builds were registered'
+
+
 def test_a_seed_shuffles_the_tasks_always_alike(data: Path) -> None:
     orders = [[one.task for one in load_problems(data, seed=seed)] for seed in (None, 1, 1, 2)]
     assert orders[0] == [1, 2, 3, 4]

@@ -6,8 +6,10 @@ import sys
 import pytest
 
 from habilis.core.syntax import parse_module
+from habilis.forge.checks.inputs import calls_in
 from habilis.forge.checks.mutation import KILL_SHARE, mutation_score
-from habilis.forge.checks.verification import passes_on_stub, verify
+from habilis.forge.checks.tables import only_knows
+from habilis.forge.checks.verification import passes_when_wrong, verify
 from habilis.forge.contract import Candidate
 from habilis.forge.library.seed_tools import seeds
 from habilis.tools.tool_names import check_name
@@ -40,8 +42,11 @@ async def test_a_seed_passes_its_tests(seed: Candidate) -> None:
     assert len(verification.tests) >= 4
 
 
-async def test_the_tests_of_a_seed_fail_on_a_function_that_does_nothing(seed: Candidate) -> None:
-    assert not await passes_on_stub(seed)
+async def test_the_tests_of_a_seed_fail_on_wrong_functions_and_its_code_is_no_table_of_them(
+    seed: Candidate,
+) -> None:
+    assert not await passes_when_wrong(seed)
+    assert not await only_knows(seed, calls_in(seed.tests, seed.name))
 
 
 async def test_the_tests_of_a_seed_notice_wrong_variants(seed: Candidate) -> None:

@@ -51,7 +51,12 @@ def test_code_that_cannot_be_a_tool_is_refused_with_the_reason(code: str, reason
         read_source('half', code)
 
 
-@each_case('name', ['../x', 'json', 'print', 'class', '', 'a b', '__init__', 'final_answer', '\ufb01x'])
+NAMES = '../x|json|print|class||a b|__init__|final_answer|\ufb01x'
+TAKEN = 'find_tools|make_tool|search_tools|tool|library|pytest|_half'
+LOOK_ALIKE, LONG = 'h\u0430lf', 'x' * 200
+
+
+@each_case('name', [*NAMES.split('|'), *TAKEN.split('|'), LOOK_ALIKE, LONG])
 def test_names_that_would_hide_something_are_refused(name: str) -> None:
     with pytest.raises(HabilisError, match='cannot be the name of a tool'):
         read_source(name, GOOD)

@@ -204,3 +204,10 @@ RunJournal = Annotated[
     ),
 ]
 User = Annotated[str | None, typer.Option('--user', metavar='NAME', help='Owner of the run.')]
+
+LibraryFolder = Annotated[
+    str | None,
+    typer.Option(
+        '--library', metavar='DIR', help='Folder of the library (default: from the settings).', callback=folder
+    ),
+]

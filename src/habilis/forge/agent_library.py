@@ -10,12 +10,14 @@ from habilis.core.folders import data_folder
 from habilis.forge.build.forge import Forge
 from habilis.forge.library.library import Library
 from habilis.forge.library.tools import library_tool
+from habilis.forge.source import HELPERS
+from habilis.memory.minilm import find_embedder
 from habilis.models.contract import Model, Usage
 from habilis.models.counting import CountingModel
 from habilis.sandbox import ToolCall
 from habilis.sandbox.host.deadline import deadline_paused
 from habilis.tools import Context, Tool
-from habilis.tools.catalog import DESCRIBE, MAX_DESCRIPTION, MAX_FOUND, SEARCH
+from habilis.tools.catalog import MAX_DESCRIPTION, MAX_FOUND
 from habilis.tools.contract import ToolOptions
 from habilis.tools.search_index import FoundTool
 from habilis.tools.stubs import TypeNames
@@ -104,9 +106,6 @@ class AgentLibrary:
             self._library.usage.record_request(task, called, ok=ok, run=run_id)
 
 
-HELPERS = frozenset({SEARCH, DESCRIBE, 'make_tool'})
-
-
 def open_library(folder: Path | None, /) -> AgentLibrary:
     """The library in a folder, or in the data folder."""
-    return AgentLibrary(Library(folder or data_folder() / 'library'))
+    return AgentLibrary(Library(folder or data_folder() / 'library', embedder=find_embedder()))

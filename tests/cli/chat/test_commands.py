@@ -59,6 +59,18 @@ async def test_undo_takes_back_the_turn_its_variables_and_what_the_memory_has_of
         assert await memory.facts() == []
 
 
+async def test_turns_that_did_the_same_are_offered_and_kept_as_a_tool(
+    chats: Chats, place: Place, capsys: Capture
+) -> None:
+    replies = [code(f'side = {n}\nfinal_answer(side ** 3 + side)') for n in (3, 5, 7)]
+    person = Person('A side of 3?', 'A side of 5?', 'A side of 7?', '/keep cube_and_side', '/keep json')
+    await chats.chat(person, replies, library=str(place.folder / 'library'))
+    shown = capsys.readouterr().out
+    assert shown.count('two turns did the same with other values: /keep makes a tool of them') == 1
+    assert 'cube_and_side(side: int) -> int: a tool of the library now, which passes 3 tests' in shown
+    assert "error: 'json' cannot be the name of a tool" in shown
+
+
 async def test_fork_continues_in_a_copy_and_clear_starts_anew(chats: Chats, capsys: Capture) -> None:
     replies = [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)'), 'New.']
     await chats.chat(Person('Set x.', '/fork', 'And more?', '/clear', 'Hello.', '/runs'), replies)

@@ -57,7 +57,7 @@ def test_add_keeps_a_file_with_its_tests(tools: Tools, tmp_path: Path) -> None:
 def test_edit_makes_a_version_and_rollback_restores_the_old_one(tools: Tools, tmp_path: Path) -> None:
     new = double(factor=3)
     (tmp_path / 'new.py').write_text(new.code)
-    (tmp_path / 'tests.py').write_text(new.tests)
+    (tmp_path / 'tests.py').write_text(new.tests.replace('from tool', 'from new'))
     arguments = ('double', str(tmp_path / 'new.py'))
     assert 'got 9, expected 6' in tools('edit', *arguments).stderr
     assert tools('run', 'double', '10').stdout == '20\n'

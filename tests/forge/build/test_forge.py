@@ -107,6 +107,19 @@ async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -
     assert 'spec' not in other.stages
 
 
+async def test_a_good_model_is_asked_for_specification_and_tests_at_once(library: Library, store: Store) -> None:
+    tests = TESTS.removeprefix('```python\n').removesuffix('```')
+    builder = Builder(spec=SPEC.replace('\n```', f'\n{tests}# assumed: spaces count as letters\n```'))
+    built = await Forge(library, builder.model).build('Reverse', journal=store)
+    assert (built.status, builder.stages) == ('built', ['spec', 'implement', 'implement'])
+    assert library.manifest('reverse_string').findings == ('assumed: spaces count as letters',)
+
+    small = ScriptedModel(builder.reply, small=True)
+    await Forge(Library(library.folder.with_name('other')), small).build('Reverse', journal=store)
+    assert 'test functions' not in builder.prompts[3], 'one thing at a time'
+    assert builder.stages[3:] == ['spec', 'implement', 'implement', 'implement'], 'what it wrote is not asked for again'
+
+
 async def test_code_that_the_review_refuses_is_repaired_and_notes_are_kept(library: Library, store: Store) -> None:
     spying = CODE.replace('return text', 'import inspect\n    return text')
     printing = CODE.replace('return text', 'print(text)\n    return text')
@@ -122,7 +135,7 @@ async def test_a_similar_tool_for_something_else_is_not_misused(library: Library
     spec = SPEC.replace('reverse_string', 'reverse_words')
     tests = TESTS.replace('reverse_string', 'reverse_words').replace("'cba'", "'abc'").replace("'ba '", "'ab'")
     code = CODE.replace('reverse_string', 'reverse_words').replace('text[::-1]', "' '.join(text.split()[::-1])")
-    builder = Builder(choose='reverse_string', confirm='NO', spec=spec, tests=tests, implement=code)
+    builder = Builder(choose='NONE', spec=spec, tests=tests, implement=code)
     built = await forge(library, builder, red_check=False).build('Reverse the words of a string', journal=store)
     assert (built.status, built.name) == ('built', 'reverse_words')
 
@@ -150,6 +163,22 @@ async def test_what_does_not_pass_is_not_kept(library: Library, store: Store) ->
     assert 'no implementation passes the tests' in built.reason
     assert builder.stages.count('repair') == 2  # and not again, as both repeat what has failed
     assert library.names() == []
+
+
+async def test_a_refusal_names_the_failure_of_the_closest_code_and_not_an_empty_reply(
+    library: Library, store: Store
+) -> None:
+    close = CODE.replace('text[::-1]', 'text[::-1].strip()')
+    built = await forge(library, Builder(implement=[WRONG, close], repair='Sorry.')).build('Reverse', journal=store)
+    assert "reverse_string(' ab') == 'ba ': got 'ba', expected 'ba '" in built.reason
+    assert 'your reply' not in built.reason
+
+
+async def test_the_examples_of_the_user_correct_the_types_of_the_specification(library: Library, store: Store) -> None:
+    builder = Builder(spec=SPEC.replace('-> str', '-> bool'))
+    built = await forge(library, builder).build('Reverse', ["reverse_string('ab') == 'ba'"], journal=store)
+    assert built.status == 'built'
+    assert 'def reverse_string(text: str) -> str' in builder.prompts[builder.stages.index('implement')]
 
 
 async def test_only_who_has_another_idea_is_asked_to_repair_again(library: Library, store: Store) -> None:
@@ -305,6 +334,22 @@ async def test_two_builds_of_the_same_tool_end_as_one(library: Library, store: S
     built = await asyncio.gather(*(one.build('Reverse a string', journal=store) for one in forges))
     assert sorted(one.status for one in built) == ['built', 'reused']
     assert library.versions('reverse_string') == [1]
+
+
+async def test_a_build_never_returns_the_tool_of_another_request(library: Library, store: Store) -> None:
+    def change(text: str) -> str:
+        return text.replace('reverse_string', 'rev')
+
+    first = Builder(spec=change(SPEC), tests=change(TESTS), implement=change(CODE))
+    tests = '```python\n' + ''.join(f'def test_{n}():\n    assert rev({n}) == {-n}\n' for n in (3, 4, 5)) + '```'
+    stub = 'def rev(number: int) -> int:\n    """The number with the other sign, by rev."""\n'
+    code = f'```python\n{stub}    return -number\n```'
+    second = Builder(spec=f'```python\n{stub}```', tests=tests, implement=code)
+    builds = [forge(library, first).build('Reverse a string', journal=store)]
+    builds += [forge(library, second).build('Reverse a number', ['rev(2) == -2'], journal=store)]
+    built = await asyncio.gather(*builds)
+    assert sorted(one.name for one in built) == library.names() == ['rev', 'rev_2']
+    assert ['text: str' in library.manifest(one.name).signature for one in built] == [True, False]
 
 
 BAD_SPECS: dict[str, Callable[[str], str]] = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import ForgeError
+from habilis.core.errors import ForgeError, ModelUnavailable
 from habilis.forge.build.reuse import Finder, example_calls, is_same
 from habilis.forge.contract import Candidate
 from habilis.forge.library.library import Library
@@ -58,6 +58,11 @@ async def test_the_tool_that_agrees_with_own_code_is_reused(library: Library) ->
     assert 'triple_degrees(1) == 3' in asked.prompts[-2], 'examples show how it is called'
 
 
+async def test_a_result_is_kept_when_the_model_cannot_word_it(library: Library) -> None:
+    model = ScriptedModel(['```python\ntriple_degrees(4)\n```', ModelUnavailable('too many requests')])
+    assert await Finder(library, model).answer('Convert 4 degrees', 'triple_degrees') == '12'
+
+
 @pytest.mark.parametrize(
     'asked', [Asked('answer = 99'), Asked('1 / 0'), Asked('print(12)'), Asked('Sorry.'), Asked(confirm='NO')]
 )
@@ -93,16 +98,29 @@ async def test_a_tool_that_cannot_be_called_is_not_reused(library: Library, call
 
 
 async def test_a_request_without_values_is_decided_by_descriptions(library: Library) -> None:
-    model = ScriptedModel(['double_degrees', 'YES', 'NONE'])
-    finder = Finder(library, model)
+    finder = Finder(library, ScriptedModel(['double_degrees', 'NONE']))
     assert await finder.find('Convert degrees', []) == 'double_degrees'
     assert await finder.find('Convert degrees', []) == ''
+
+
+@pytest.mark.parametrize(('said', 'found'), [('YES', 'double_degrees'), ('NO', '')])
+async def test_a_small_model_is_asked_again_about_the_tool_it_chose(library: Library, said: str, found: str) -> None:
+    model = ScriptedModel(['double_degrees', said], small=True)
+    assert await Finder(library, model).find('Convert degrees', []) == found
 
 
 async def test_examples_decide_without_a_model(library: Library) -> None:
     finder = Finder(library, ScriptedModel([]))
     assert await finder.find('Anything', ['double_degrees(3) == 6']) == 'double_degrees'
     assert await finder.find('Anything', ['double_degrees(3) == 7']) == ''
+
+
+async def test_examples_are_tried_on_similar_tools_under_the_names_of_these(library: Library) -> None:
+    asked = ScriptedModel(['triple_degrees'])
+    found = await Finder(library, asked).find('Convert degrees', ['to_triple(3) == 9', 'to_triple(2) == 6'])
+    assert found == 'triple_degrees'
+    assert 'double_degrees' not in asked.requests[0].messages[-1].text
+    assert await Finder(library, ScriptedModel([])).find('Convert degrees', ['to_triple(3) == 8']) == ''
 
 
 def test_example_calls_are_those_of_the_tests() -> None:

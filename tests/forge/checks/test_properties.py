@@ -7,7 +7,7 @@ import pytest
 
 from habilis.core.limits import Limits
 from habilis.forge.checks import properties
-from habilis.forge.checks.agreement import generate_inputs
+from habilis.forge.checks.inputs import near_inputs
 from habilis.forge.checks.properties import check_properties, is_unsteady
 from habilis.forge.contract import Candidate, Findings
 from habilis.forge.library.seed_tools import seeds
@@ -115,5 +115,5 @@ def test_inputs_have_the_declared_types() -> None:
         'int | None': lambda one: one is None or isinstance(one, int),
     }
     for hint, fits in hints.items():
-        inputs = generate_inputs(candidate(f'(value: {hint}) -> int', 'return 1'), (), count=20)
+        inputs = near_inputs(candidate(f'(value: {hint}) -> int', 'return 1'), (), count=20)
         assert all(fits(value) for [value] in inputs), hint

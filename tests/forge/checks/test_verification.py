@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from habilis.core.limits import Limits
-from habilis.forge.checks.verification import guest_code, passes_on_stub, used_tools, verify, verify_all
+from habilis.forge.checks.verification import guest_code, passes_when_wrong, used_tools, verify, verify_all
 from habilis.forge.contract import Candidate, Verification
 from habilis.sandbox import Sandbox
 from tests.forge.samples import double, fourfold, tool
@@ -90,9 +90,11 @@ async def test_host_files_and_network_are_out_of_reach() -> None:
     assert not (await verify(with_tests(tests))).ok
 
 
-async def test_tests_that_pass_on_a_stub_prove_nothing() -> None:
-    assert await passes_on_stub(with_tests('def test_a() -> None:\n    double(3)\n'))
-    assert not await passes_on_stub(double())
+async def test_tests_that_pass_on_an_obviously_wrong_function_prove_nothing() -> None:
+    assert await passes_when_wrong(with_tests('def test_a() -> None:\n    double(3)\n')) == 'does nothing'
+    zero = with_tests('def test_a() -> None:\n    assert double(0) == 0\n')
+    assert await passes_when_wrong(zero) == 'returns its first argument'
+    assert not await passes_when_wrong(double())
 
 
 async def test_what_a_tool_uses_is_there() -> None:
@@ -130,3 +132,17 @@ async def test_a_sandbox_with_another_python_compiles_the_runner_itself() -> Non
     async with await Sandbox.create(checkpoints=False) as sandbox:
         for loading in (code, other):
             assert (await sandbox.run(f'{loading}\n_Near(0.3) == 0.1 + 0.2')).value is True
+
+
+async def test_an_object_cannot_say_itself_that_it_is_what_a_test_expects() -> None:
+    always = 'class Same(int):\n    def __eq__(self, other): return True\n    __hash__ = int.__hash__\n'
+    for made in ('Same(7)', 'type("All", (), {"__eq__": lambda *_: True})()', '[Same(7)]'):
+        wrong = replace(
+            double(), code=f'{always}\ndef double(number: int) -> int:\n    """Lie."""\n    return {made}\n'
+        )
+        assert not (await verify(wrong)).ok, made
+
+
+async def test_a_result_that_is_not_plain_data_is_named() -> None:
+    wrong = replace(tool('double', 'yield number * 2'), tests=double().tests)
+    assert 'the result, the value is not plain data but a generator' in (await verify(wrong)).report

@@ -8,7 +8,7 @@ from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.checks.calls import call_candidate
 from habilis.forge.checks.mutation import mutation_score
-from habilis.forge.checks.verification import passes_on_stub, verify, verify_all
+from habilis.forge.checks.verification import passes_when_wrong, verify, verify_all
 from habilis.forge.contract import Candidate
 from tests.forge.javascript.samples import double, fourfold, tool
 
@@ -113,8 +113,8 @@ async def test_wrong_source_is_named() -> None:
 
 
 async def test_tests_must_be_able_to_fail() -> None:
-    assert await passes_on_stub(with_tests('function test_a() { double(3) }'))
-    assert not await passes_on_stub(double())
+    assert await passes_when_wrong(with_tests('function test_a() { double(3) }'))
+    assert not await passes_when_wrong(double())
     score = await mutation_score(double(), seconds=0.01)
     assert (score.killed, score.total) == (2, 2)
 

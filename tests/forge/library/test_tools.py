@@ -28,6 +28,17 @@ async def test_a_call_is_made_and_counted(library: Library) -> None:
     assert (used.name, used.version, used.calls, used.failed) == ('double', 1, 1, 0)
 
 
+async def test_a_tool_that_was_edited_by_hand_warns_when_it_is_called(
+    library: Library, caplog: pytest.LogCaptureFixture
+) -> None:
+    await call(library, double(), 4)
+    assert caplog.text == ''
+    path = library.folder / 'double' / 'v1' / 'tool.py'
+    path.write_text(path.read_text().replace('* 2', '* 5'))
+    assert await library_tool(library, 'double').invoke((4,), {}) == 20
+    assert 'double was edited by hand after it was tested' in caplog.text
+
+
 async def test_a_failed_call_is_counted_as_failed(library: Library) -> None:
     with pytest.raises(ToolCallError, match='wrong: ZeroDivisionError'):
         await call(library, tool('wrong', 'return 1 // 0'), 4)

@@ -212,6 +212,10 @@ class ChatApp:
             added = await chat.hooks.before_turn(message)
             result = await session.send(message, files=found.files, attached=f'{found.text}{added}')
         await self._report(chat, result)
+        from habilis.cli.chat.keeping import keep_offer  # not above: it loads the forge
+
+        if offer := await keep_offer(chat, result):
+            self._say(offer)
         if self._plans is not None:
             await self._plans.offer(result)
 

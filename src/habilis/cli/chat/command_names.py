@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, SlashCommand] = {
     '/todo': SlashCommand('/todo', 'what the model has listed to do'),
     '/show': SlashCommand('/show [NUMBER]', 'the subagents of this chat, or what one of them did'),
     '/diff': SlashCommand('/diff', 'all that the last turn has changed in files'),
+    '/keep': SlashCommand('/keep [NAME]', 'make a tool of the last turn, and of others like it', waits=_always),
     '/undo': SlashCommand('/undo', 'take back the last turn', waits=_always),
     '/fork': SlashCommand('/fork', 'go on in a copy of this chat', waits=_always),
     '/clear': SlashCommand('/clear', 'start a new chat', waits=_always),

@@ -69,6 +69,7 @@ class Commands:
             '/memory': self._memory,
             '/tasks': self._tasks,
             '/runs': self._runs,
+            '/keep': self._keep,
             '/undo': self._undo,
             '/diff': self._diff,
             '/todo': self._todo,
@@ -278,6 +279,13 @@ class Commands:
             return
         rows = [list_row(each, each.info.created) for each in found[:_RUNS]]
         print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), rows)
+
+    async def _keep(self, name: str) -> None:
+        from habilis.cli.chat.keeping import keep_turns  # not above: it loads the forge
+
+        with self._chat.front.working('testing'):
+            made = await keep_turns(self._chat, name)
+        _say(f'{made.signature}: a tool of the library now, which passes {made.tests} tests')
 
     async def _undo(self, _: str) -> None:
         taken = await self._session.undo()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import RARE, AsJson, Journal, Quiet, Yes, command_group, printable
+from habilis.cli.options import RARE, AsJson, Journal, LibraryFolder, Quiet, Yes, command_group, printable
 from habilis.cli.runs.options import (
     RUN_HELP,
     App,
@@ -40,6 +40,7 @@ Examples:
   habilis runs resume run-1f2e3d4c5b6a --max-steps 10
   habilis runs approve run-1f2e3d4c5b6a
   habilis runs fork run-1f2e3d4c5b6a --at 3        repeat from step 3 as a new run
+  habilis runs keep run-1f2e3d4c5b6a run-6a5b4c3d  make a tool of two runs that did the same
   habilis runs export --all --format jsonl -o rows.jsonl
   habilis runs export run-1f2e3d4c5b6a --html run.html
   habilis runs prune --older-than 30d --dry-run
@@ -384,6 +385,24 @@ def score(
     from habilis.cli.runs.score import score_run
 
     raise typer.Exit(score_run(journal, user, run, value))
+
+
+@app.command()
+def keep(
+    runs: Annotated[list[str], typer.Argument(metavar='RUN', help='The run, and others that did the same.')],
+    name: Annotated[str, typer.Option('--name', metavar='NAME', help='Name (default: from the task).')] = '',
+    note: Annotated[
+        str, typer.Option('--note', metavar='REASON', help='Why tests that miss wrong variants are enough.')
+    ] = '',
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Make a tool of finished runs: their cells, with parameters where literals vary. Their answers are its tests."""
+    from habilis.cli.runs.keep import keep_run
+
+    raise typer.Exit(keep_run(journal, user, runs, name=name, note=note, folder=library, as_json=as_json))
 
 
 @app.command()

@@ -25,13 +25,11 @@ def add_file(file: Path, tests: Path | None, note: str, folder: str | None, *, a
         code, checks = read_source(str(file)), read_source(str(tests or beside))
     except SourceError as error:
         raise ForgeError(str(error)) from None
+    checks = tests_of_tool(checks, file, tests or beside)
     if file.suffix == '.js':
-        checks = definition.import_as_tool(checks, file.stem)
         candidate = Candidate(name=file.stem, code=code, tests=checks, language='javascript')
     else:
-        candidate = Candidate(
-            name=function_name(code, file.stem), code=code, tests=_of_tool(checks, file, tests or beside)
-        )
+        candidate = Candidate(name=function_name(code, file.stem), code=code, tests=checks)
 
     async def work(library: Library) -> int:
         made = await add_tool(library, candidate, note=note)
@@ -47,8 +45,10 @@ def add_file(file: Path, tests: Path | None, note: str, folder: str | None, *, a
     return run_with_library(folder, work)
 
 
-def _of_tool(checks: str, file: Path, tests: Path) -> str:
+def tests_of_tool(checks: str, file: Path, tests: Path) -> str:
     """Tests that import their function from a file, as tests of a tool."""
+    if file.suffix == '.js':
+        return definition.import_as_tool(checks, file.stem)
     try:
         return import_as_tool(checks, file.stem)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

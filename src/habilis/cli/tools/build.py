@@ -23,8 +23,6 @@ from habilis.forge.library.library import Library
 from habilis.journal.copies import new_run_id
 from habilis.journal.stores.urls import OFF
 
-CANDIDATES = BuildOptions().candidates
-
 
 @dataclass(frozen=True, kw_only=True)
 class BuildRequest:
@@ -33,7 +31,7 @@ class BuildRequest:
     request: str
     examples: Sequence[str]
     model: str | None
-    candidates: int
+    candidates: int | None
     library: str | None
     as_json: bool
     download: bool
@@ -52,7 +50,7 @@ class BuildRequest:
     def resume_command(self, run: str) -> str:
         """The command line that resumes the build."""
         options = {'--model': self.model, '--library': self.library}
-        if self.candidates != CANDIDATES:
+        if self.candidates is not None:
             options['--candidates'] = str(self.candidates)
         given = [word for name, value in options.items() if value for word in (name, value)]
         return shlex.join(['habilis', 'tools', 'build', '--resume', run, *(['--use'] if self.use else []), *given])

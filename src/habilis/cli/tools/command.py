@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import RARE, AsJson, Yes, command_group, not_empty
+from habilis.cli.options import RARE, AsJson, LibraryFolder, Yes, command_group, not_empty
 from habilis.cli.tools.options import (
     Candidates,
     Examples,
     LanguageName,
-    LibraryFolder,
     ModelName,
     Name,
     References,
@@ -178,7 +177,7 @@ def build(
     context: References = None,
     language: LanguageName = None,
     model: ModelName = None,
-    candidates: Candidates = 3,
+    candidates: Candidates = None,
     resume: Annotated[
         str | None, typer.Option('--resume', metavar='RUN', help='Resume an interrupted build.', callback=not_empty)
     ] = None,
@@ -218,7 +217,7 @@ def compose(
     ] = '',
     example: Examples = None,
     model: ModelName = None,
-    candidates: Candidates = 3,
+    candidates: Candidates = None,
     yes: Yes = False,
     as_json: AsJson = False,
     library: LibraryFolder = None,

@@ -5,6 +5,7 @@ from pathlib import Path
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.sandbox.run import SourceError, read_source
 from habilis.cli.streams import say
+from habilis.cli.tools.add import tests_of_tool
 from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
 from habilis.forge.checks.mutation import KILL_SHARE
@@ -17,7 +18,7 @@ def edit_tool(name: str, file: Path, tests: Path | None, note: str, folder: str 
     """Keep the code of a file as the next version of a tool."""
     try:
         code = read_source(str(file))
-        new_tests = None if tests is None else read_source(str(tests))
+        new_tests = None if tests is None else tests_of_tool(read_source(str(tests)), file, tests)
     except SourceError as error:
         raise ForgeError(str(error)) from None
 

@@ -2,17 +2,16 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from habilis.cli.interrupt import run_interruptible
+from habilis.cli.library_choice import chosen_library
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.printing import print_json
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import ForgeError
-from habilis.core.folders import data_folder
 from habilis.forge.library.library import Library
 from habilis.models.contract import Model
 
@@ -27,8 +26,7 @@ def open_library(folder: str | None, *, fill: bool = False) -> Library:
 
     `fill`: a library that no option names, and that is not there yet, gets the tools that come with Habilis.
     """
-    settings = read_settings(lambda: settings_with_options({'library': folder}))
-    library = Library(Path(settings.library).expanduser() if settings.library else data_folder() / 'library')
+    library = chosen_library(folder)
     if fill and folder is None and not library.folder.exists():
         from habilis.forge.library.seed_tools import seed
 

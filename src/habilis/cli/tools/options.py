@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import folder
 from habilis.forge.contract import Language
 
 Name = Annotated[str, typer.Argument(metavar='NAME', help='Name of the tool.', show_default=False)]
@@ -17,7 +16,14 @@ Examples = Annotated[
     typer.Option('--example', metavar='CONDITION', help='What must hold, such as "f(2) == 4"; can be repeated.'),
 ]
 Candidates = Annotated[
-    int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
+    int | None,
+    typer.Option(
+        '--candidates',
+        metavar='N',
+        help='Implementations to write side by side (default: 2; 3 by a small model).',
+        min=1,
+        max=20,
+    ),
 ]
 References = Annotated[
     list[str] | None,
@@ -30,10 +36,4 @@ References = Annotated[
 LanguageName = Annotated[
     Language | None,
     typer.Option('--language', help='What the tool is written in (default: Python, or that of a tool that fits).'),
-]
-LibraryFolder = Annotated[
-    str | None,
-    typer.Option(
-        '--library', metavar='DIR', help='Folder of the library (default: from the settings).', callback=folder
-    ),
 ]

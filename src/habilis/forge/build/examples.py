@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError
-from habilis.core.syntax import parse_module
+from habilis.core.narrowing import is_several, is_tuple
+from habilis.core.syntax import parse_expression, parse_module
 from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import TESTED_MODULE
 
@@ -88,19 +89,28 @@ def _functions(examples: Sequence[str]) -> dict[str, str]:
     return {name: f'def {name}() -> None:\n    assert {ast.unparse(test)}' for name, test in conditions.items()}
 
 
-def check_signature(definition: str, examples: Sequence[str]) -> None:
-    """Raises `ForgeError` if the examples could not be calls of the function, or results of it."""
+def fitted_signature(definition: str, examples: Sequence[str]) -> str:
+    """The definition of a function with types that the examples fit: where its type hints contradict them, those of the
+    examples. Raises `ForgeError` if the examples could not be calls of it."""
     function = parse_module(definition).body[0]
     assert isinstance(function, ast.FunctionDef)
-    signature = read_parameters(function)
+    arguments, results = dict[str, list[object]](), list[object]()
     for condition in map(read_example, examples):
         for call in _calls(condition, function.name):
-            _check_call(signature, call)
+            for name, value in _bound(read_parameters(function), call).items():
+                arguments.setdefault(name, []).extend(_literals(value))
         match condition:
             case ast.Compare(left=ast.Call(func=ast.Name(id=function.name)), ops=[ast.Eq()], comparators=[result]):
-                _check_type(result, signature.return_annotation, f'{ast.unparse(condition)} must be possible')
+                results += _literals(result)
             case _:
                 pass
+    signature = read_parameters(function)
+    for argument in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]:
+        if not _fits(known := arguments.get(argument.arg, []), signature.parameters[argument.arg].annotation):
+            argument.annotation = hint_for(known)
+    if not _fits(results, signature.return_annotation):
+        function.returns = hint_for(results)
+    return ast.unparse(function)
 
 
 def _calls(condition: ast.expr, name: str) -> list[ast.Call]:
@@ -113,27 +123,40 @@ def _is_unpacked(call: ast.Call) -> bool:
     return any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords)
 
 
-def _check_call(signature: Signature, call: ast.Call) -> None:
+def _bound(signature: Signature, call: ast.Call) -> dict[str, ast.expr]:
+    """The arguments of a call by name. Raises `ForgeError` if it does not fit the signature."""
     if _is_unpacked(call):
-        return
-    problem = f'{ast.unparse(call)} must be a possible call'
+        return {}
     try:
         bound = signature.bind(*call.args, **{one.arg: one.value for one in call.keywords if one.arg})
     except TypeError as error:
-        msg = f'{problem}: {error}; its parameters are ({_parameters(call)})'
+        msg = f'{ast.unparse(call)} must be a possible call: {error}; its parameters are ({_parameters(call)})'
         raise ForgeError(msg) from error
-    for name, value in bound.arguments.items():
-        if isinstance(value, ast.expr):
-            _check_type(value, signature.parameters[name].annotation, f'{problem}: {name}')
+    return {name: value for name, value in bound.arguments.items() if isinstance(value, ast.expr)}
 
 
-def _check_type(value: ast.expr, annotation: Any, problem: str) -> None:
+def _literals(value: ast.expr) -> list[object]:
     try:
-        literal = ast.literal_eval(value)
+        return [ast.literal_eval(value)]
     except _NO_LITERAL:
-        return
+        return []
+
+
+def _fits(values: Sequence[object], annotation: Any) -> bool:
     try:
-        TypeAdapter(annotation).validate_python(literal)
-    except ValidationError as error:
-        msg = f'{problem}: {ast.unparse(value)} does not fit its type hint'
-        raise ForgeError(msg) from error
+        for value in values:
+            TypeAdapter(annotation).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def hint_for(values: Sequence[object]) -> ast.expr:
+    """A type hint that all values fit."""
+    return parse_expression(' | '.join(dict.fromkeys(map(_type_of, values)))).body
+
+
+def _type_of(value: object) -> str:
+    inner = {*map(_type_of, value)} if is_several(value) and not is_tuple(value) else set[str]()
+    name = 'None' if value is None else type(value).__name__
+    return f'{name}[{inner.pop()}]' if len(inner) == 1 else name

@@ -5,7 +5,7 @@ search → spec → tests → candidates → repair → agreement → mutants �
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -27,12 +27,15 @@ from habilis.forge.build.written_tests import (
     weakness,
     with_more_tests,
 )
-from habilis.forge.checks.agreement import calls_in, find_difference
+from habilis.forge.checks.agreement import find_difference
+from habilis.forge.checks.inputs import calls_in
 from habilis.forge.checks.mutation import KILL_SHARE, mutation_score
 from habilis.forge.checks.review import review, verify_reviewed
+from habilis.forge.checks.tables import only_knows
 from habilis.forge.checks.verification import verify
 from habilis.forge.contract import Candidate, Language, MutationScore, Refused, Verification
 from habilis.forge.library.library import Library
+from habilis.forge.library.source_edits import free_name, renamed_in
 from habilis.forge.source import imported_tools, read_source
 from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
@@ -55,8 +58,8 @@ VARIED = 0.7
 class BuildOptions:
     """How much a build may do."""
 
-    candidates: int = 3
-    """Implementations that are written side by side."""
+    candidates: int | None = None
+    """Implementations that are written side by side; None for three by a small model, two by another."""
 
     repairs: int = 2
     """Rounds in which failing implementations are corrected."""
@@ -177,7 +180,7 @@ class Forge:
     async def _specify(self, order: Order) -> Specification:
         lessons = [lesson.reason for lesson in self._lessons.similar_to(order.request)]
         spec = await specify(order, self.model, lessons=lessons, is_taken=set(self.library.names()).__contains__)
-        self._tell('spec', spec.stub)
+        self._tell('spec', '\n'.join([spec.stub, *spec.assumptions]))
         return spec
 
     async def _write_tests(self, order: Order, spec: Specification, temperature: float | None = None) -> str:
@@ -192,10 +195,13 @@ class Forge:
         )
         problem = ''
         for attempt in range(TRIES):
-            reply = await conversation.say(text)
+            has_tests = attempt == 0 and temperature is None and bool(read_tests(spec.reply, spec.name))
+            reply = spec.reply if has_tests else await conversation.say(text)
             tests = usable_tests(spec.stub, read_tests(reply, spec.name), order.language)
             whole = module_with_tests(spec.name, tests, order.examples)
-            if len(tests) < 3:
+            if problem and not tests:
+                pass  # an empty reply is no news
+            elif len(tests) < 3:
                 problem = f'{len(tests)} tests call {spec.name} with plain values; at least three are needed'
             else:
                 stub = Candidate(name=spec.name, code=spec.stub, tests=whole)
@@ -217,11 +223,15 @@ class Forge:
         )
         talks = [
             StageConversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
-            for number in range(self.options.candidates)
+            for number in range(self.options.candidates or (3 if self.model.traits.small else 2))
         ]
-        written = await self._write_code(talks, [text] * len(talks), order, spec)
+        texts = [text] * len(talks)
+        if len(texts) > 1:  # three times the same code would agree about everything
+            texts[-1] += prompt('another_way')
+        written = await self._write_code(talks, texts, order, spec)
         failed: set[str] = set()
         results: list[Verification] = []
+        attempts: list[Verification] = []
         for round_ in range(self.options.repairs + 1):
             candidates = [self._candidate(order, spec, code, tests) for _, code in written]
             results = await verify_reviewed(candidates)
@@ -235,6 +245,7 @@ class Forge:
                 if any(result.ok for result in results):
                     written = [one for one, result in zip(written, results, strict=True) if result.ok]
                     continue
+            attempts += results
             if round_ == self.options.repairs:
                 break
             failed.update(code for _, code in written)
@@ -243,7 +254,8 @@ class Forge:
             written = [(talk, code) for talk, code in written if code not in failed]  # who repeats it has no other idea
             if not written:
                 break
-        raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
+        closest = max(attempts, key=lambda result: sum(test.ok for test in result.tests))
+        raise Refused(f'no implementation passes the tests: {closest.report[:500]}')
 
     async def _mend_tests(
         self, order: Order, spec: Specification, tests: str, written: Sequence[Written], results: list[Verification]
@@ -270,12 +282,15 @@ class Forge:
     async def _check_agreement(self, passing: list[Candidate], tests: str) -> None:
         if not self.options.agreement:
             return
-        different = list({candidate.code: candidate for candidate in passing}.values())
-        difference = await find_difference(different, calls_in(tests, passing[0].name))
+        different = list({one.code: one for one in passing}.values())
+        calls = calls_in(tests, passing[0].name)
+        difference = await find_difference(different, calls, refusals=False)
         if difference is not None:
             results = ' or '.join(result[:80] for result in difference.results)
             msg = f'the request leaves open what {difference.call[:200]} is: {results}? Give it as an example'
             raise Refused(msg)
+        if len(different) == 1 and (usual := await only_knows(different[0], calls)):
+            raise Refused(f'the code has the inputs of its tests in a table: all other inputs give {usual}')
 
     async def _red_check(self, order: Order, spec: Specification, tests: str, code: str) -> tuple[str, MutationScore]:
         """Tests that notice most of the mutants of the code, and how many; more are asked for where they do not."""
@@ -308,6 +323,12 @@ class Forge:
     async def _register(self, order: Order, spec: Specification, code: str, tests: str, score: MutationScore) -> Built:
         whole = module_with_tests(spec.name, functions_in(tests), order.examples)
         candidate = self._candidate(order, spec, code, whole)
+        if spec.name in self.library:  # another build was faster, or this one died after it
+            there = self.library.candidate(spec.name)
+            if there.language == candidate.language and (await verify(replace(there, tests=candidate.tests))).ok:
+                version = self.library.current(spec.name)
+                return Built(status='reused', name=spec.name, version=version, reason='built meanwhile')
+            candidate = _with_free_name(candidate, self.library)
         result = await verify(candidate)
         if not result.ok:
             raise Refused(result.report)
@@ -319,15 +340,14 @@ class Forge:
                 tests=len(result.tests),
                 mutants=score.total,
                 killed=score.killed,
-                findings=(await review(candidate)).noted,
+                findings=spec.assumptions + (await review(candidate)).noted,
                 context={one.source: one.sha256 for one in order.references},
             )
-        except ToolExists:  # another build was faster, or this one died after it
-            version = self.library.current(spec.name)
-            return Built(status='reused', name=spec.name, version=version, reason='built meanwhile')
+        except ToolExists:
+            return await self._register(order, spec, code, tests, score)
         self._lessons.succeeded(self._lessons.similar_to(order.request))
-        self._tell('register', f'{spec.name} v{made.version}')
-        return Built(status='built', name=spec.name, version=made.version)
+        self._tell('register', f'{made.name} v{made.version}')
+        return Built(status='built', name=made.name, version=made.version)
 
     async def _learn(self, request: str, reason: str) -> None:
         self._lessons.failed(request, reason, self._lessons.similar_to(request))
@@ -390,6 +410,15 @@ class Forge:
     def _tell(self, stage: str, text: str) -> None:
         if self._watch is not None:
             self._watch(stage, text)
+
+
+def _with_free_name(candidate: Candidate, library: Library) -> Candidate:
+    """The candidate under a name that no tool has. Raises `Refused` if its language is not Python."""
+    if candidate.language != 'python':
+        raise Refused(f'another tool {candidate.name!r} was built meanwhile, which does something else')
+    name = free_name(candidate.name, library)
+    code, tests = (renamed_in(source, {candidate.name: name}) for source in (candidate.code, candidate.tests))
+    return replace(candidate, name=name, code=code, tests=tests)
 
 
 def _check(request: str, examples: Sequence[str], uses: Sequence[str], language: Language | None) -> None:

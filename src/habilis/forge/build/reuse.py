@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from habilis.core.errors import ForgeError, ToolCallError
+from habilis.core.errors import ForgeError, ModelError, ToolCallError
 from habilis.core.limits import Limits
 from habilis.core.syntax import parse_module
 from habilis.forge.build.examples import called_name, module_with_tests
@@ -22,6 +22,7 @@ from habilis.forge.checks.calls import call_candidate
 from habilis.forge.checks.verification import verify
 from habilis.forge.contract import Candidate, Language
 from habilis.forge.library.library import Library
+from habilis.forge.library.source_edits import renamed_in
 from habilis.forge.source import definition_of
 from habilis.models.contract import Model
 from habilis.sandbox import Sandbox
@@ -57,16 +58,16 @@ class Finder:
 
     async def find(self, request: str, examples: Sequence[str], language: Language | None = None) -> str:
         """Name of a tool that does what is asked for, in this language if one is given; empty if there is none."""
-        if examples:  # they name the function and decide, whatever the words say
-            wanted = called_name(examples)
-            is_fit = wanted in self._library and self._is_in(wanted, language)
-            return wanted if is_fit and await self._fulfils(wanted, examples) else ''
+        wanted = called_name(examples)
+        if wanted in self._library:  # the examples name the function and decide, whatever the words say
+            return wanted if self._is_in(wanted, language) and await self._fulfils(wanted, examples) else ''
+        query = f'{request} {wanted.replace("_", " ")}'
         found = [
-            one
-            for one in self._library.search(request, limit=5, threshold=THRESHOLD)
-            if self._is_in(one.name, language)
+            one for one in self._library.search(query, limit=5, threshold=THRESHOLD) if self._is_in(one.name, language)
         ]
-        if not has_values(request):
+        if examples:
+            found = [one for one in found if wanted and await self._fulfils(one.name, examples, wanted)]
+        if examples or not has_values(request):
             return await self._choose(request, found) if found else ''
         calls = [(one, made) for one in found[:TRIED] if (made := await self._try(request, one.name)) is not None]
         for number in range(SOLUTIONS if calls else 0):
@@ -79,13 +80,17 @@ class Finder:
     async def answer(self, request: str, name: str) -> str:
         """Call a tool with arguments taken from the request, and answer in words."""
         made = await self._call(request, name)
-        said = await self._ask('words', request=request, result=made.result)
         shown = str(made.result)
+        try:
+            said = await self._ask('words', request=request, result=made.result)
+        except ModelError:  # the result is there
+            return shown
         return said.strip() if shown in said else shown
 
-    async def _fulfils(self, name: str, examples: Sequence[str]) -> bool:
-        """Whether a tool of the library fulfils the examples."""
+    async def _fulfils(self, name: str, examples: Sequence[str], wanted: str = '') -> bool:
+        """Whether a tool of the library fulfils the examples, in which it may be called as it was wanted."""
         candidate = self._library.candidate(name)
+        examples = [renamed_in(example, {wanted: name}) for example in examples]
         stub = ast.unparse(definition_of(candidate))
         tests = tests_in(stub, module_with_tests(name, {}, examples), candidate.language)
         return (await verify(replace(candidate, tests=tests))).ok
@@ -121,7 +126,9 @@ class Finder:
         chosen = next((one for one in found if re.search(rf'\b{one.name}\b', reply)), None)
         if chosen is None:
             return ''
-        tool = f'{chosen.signature}: {chosen.summary}'
+        if not self._model.traits.small:
+            return chosen.name
+        tool = f'{chosen.signature}: {chosen.summary}'  # a small model names a tool too easily
         return chosen.name if _is_yes(await self._ask('confirm', request=request, tool=tool)) else ''
 
     async def _call(self, request: str, name: str) -> Call:

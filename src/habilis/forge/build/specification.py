@@ -1,10 +1,11 @@
 """What a tool is to do: the request, and the definition of the function that a model designs for it."""
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from habilis.core.errors import ForgeError, ToolDefinitionError
-from habilis.forge.build.examples import called_name, check_signature, wanted_parameters
+from habilis.forge.build.examples import called_name, fitted_signature, wanted_parameters
 from habilis.forge.build.languages import check_language
 from habilis.forge.build.reference import Reference, quoted
 from habilis.forge.build.requests import StageConversation, code_block, functions_in, prompt, without_body
@@ -46,6 +47,13 @@ class Specification:
 
     name: str
     stub: str
+    reply: str = ''
+    """All that the model wrote, which may have tests, too."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the model decided, as the request leaves it open."""
+        return tuple(one.strip() for one in re.findall(r'^\s*#\s*(assumed: .+)$', self.reply, re.MULTILINE))
 
 
 async def specify(
@@ -67,13 +75,15 @@ async def specify(
         lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
         context=order.context,
     )
+    if not model.traits.small:  # one request less
+        text += prompt('spec_tests').format(name=wanted or '<name>')
     problem = ''
     for _ in range(TRIES):
         reply = await conversation.say(text)
         try:
-            return _read(code_block(reply), wanted, order, is_taken)
+            return replace(_read(code_block(reply), wanted, order, is_taken), reply=reply)
         except (ForgeError, ToolDefinitionError) as error:
-            problem = str(error)
+            problem = str(error) if code_block(reply) or not problem else problem  # an empty reply is no news
             text = f'{problem}\n\nReply with one code block that has the corrected definition.'
     raise Refused(f'no usable specification: {problem}')
 
@@ -88,10 +98,9 @@ def _read(code: str, wanted: str, order: Order, is_taken: Callable[[str], bool])
         msg = f'the function must be called {wanted}'
         raise ForgeError(msg)
     read_source(name, functions[name])
-    check_signature(functions[name], order.examples)
     if is_taken(name):
         msg = f'there is already a tool {name!r} that does something else; choose another name'
         raise ForgeError(msg)
-    stub = without_body(functions[name])
+    stub = without_body(fitted_signature(functions[name], order.examples))
     check_language(stub, order.language)
     return Specification(name=name, stub=stub)

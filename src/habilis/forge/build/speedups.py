@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
 from habilis.forge.build.requests import StageConversation, code_block, functions_in, prompt
-from habilis.forge.checks.agreement import calls_in, find_difference
+from habilis.forge.checks.agreement import find_difference
+from habilis.forge.checks.inputs import calls_in
 from habilis.forge.checks.review import review_code
 from habilis.forge.checks.timing import compare_speed
 from habilis.forge.checks.verification import verify

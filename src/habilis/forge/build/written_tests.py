@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from habilis.core.syntax import parse_module
 from habilis.forge.build.examples import EXAMPLE_TEST, module_with_tests
 from habilis.forge.build.requests import code_block, functions_in, has_code_block
-from habilis.forge.checks.verification import passes_on_stub, verify
+from habilis.forge.checks.verification import passes_when_wrong, verify
 from habilis.forge.contract import Candidate, Refused, Verification
 
 MAX_ASSERTS = 20
@@ -52,15 +52,28 @@ async def weakness(candidate: Candidate, *, is_first: bool) -> str:
 
     The first time, tests that all expect the same are weak. After that there may be nothing else to expect.
     """
-    if await passes_on_stub(candidate):
-        return 'the tests pass on a function that does nothing, so they show nothing'
+    if wrong := await passes_when_wrong(candidate):
+        return f'the tests pass on a function that {wrong}, so they show nothing: add inputs that give something else'
+    asserts = [node for node in ast.walk(parse_module(candidate.tests)) if isinstance(node, ast.Assert)]
+    if asserts and all(map(_is_about_shape, asserts)):
+        return 'the tests look at the type or length of results only: compare results with the values that are right'
     if not is_first:
         return ''
-    nodes = ast.walk(parse_module(candidate.tests))
-    expected = {_expected(node, candidate.name) for node in nodes if isinstance(node, ast.Assert)}
+    expected = {_expected(node, candidate.name) for node in asserts}
     if len(expected) == 1 and (always := expected.pop()):
         return f'the tests pass on a function that always returns {always[:100]}: add inputs that give something else'
     return ''
+
+
+def _is_about_shape(node: ast.Assert) -> bool:
+    """Whether an assert looks at the type or the length of something, as `len(f(1)) == 3` does."""
+    match node.test:
+        case ast.Call(func=ast.Name(id=called)) | ast.Compare(left=ast.Call(func=ast.Name(id=called))):
+            return called in ('isinstance', 'len', 'type', 'callable', 'hasattr')
+        case ast.Compare(ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return True
+        case _:
+            return False
 
 
 def _expected(node: ast.Assert, name: str) -> str:

@@ -2,26 +2,19 @@
 
 import ast
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from inspect import Parameter
-from typing import Any, Literal, get_args, get_origin
 
 from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
 from habilis.core.narrowing import is_dict, is_list, is_tuple
-from habilis.core.syntax import parse_expression, parse_module
-from habilis.forge.annotations import read_parameters
 from habilis.forge.checks.calls import call_candidate
+from habilis.forge.checks.inputs import far_inputs, near_inputs
 from habilis.forge.checks.verification import guest_code, packages_of, request_of
 from habilis.forge.contract import Candidate
-from habilis.forge.source import definition_of
 from habilis.sandbox import Sandbox
 
 _LIMITS = Limits(seconds=5, memory_mb=256)
-_TEXTS = ('', 'a', 'hello world', 'Ab 12', 'ünïcode', 'aa bb aa', 'x,y;z', '  padded ')
-_NUMBERS = (0, 1, 2, 3, 5, 7, 10, -1, -4, 12, 100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,21 +31,23 @@ class Difference:
 
 
 async def find_difference(
-    candidates: Sequence[Candidate], calls: Sequence[str], *, count: int = 25
+    candidates: Sequence[Candidate], calls: Sequence[str], *, count: int = 25, refusals: bool = True
 ) -> Difference | None:
     """The first generated call on which the candidates differ; None if they agree on all.
 
-    `calls` are calls of the tests and examples; arguments near theirs are tried before those that only have the type.
+    `calls` are calls of the tests and examples; arguments near theirs are tried before mixtures of them and those that
+    only have the type. `refusals`: whether for the latter an error in place of a value is a difference, too.
     """
     if len(candidates) < 2:
         return None
-    name = candidates[0].name
-    inputs = generate_inputs(candidates[0], calls, count=count)
-    outcomes = [await outcomes_of(candidate, inputs) for candidate in candidates]
-    for index, arguments in enumerate(inputs):
-        results = [outcome[index] for outcome in outcomes]
-        if not _are_equal(results) and not all(map(is_error, results)):
-            return Difference(call=shown_call(name, arguments), results=tuple(dict.fromkeys(results)))
+    for make, has_errors in ((near_inputs, True), (far_inputs, refusals)):  # apart: one endless call ends them all
+        inputs = make(candidates[0], calls, count=count)
+        outcomes = [await outcomes_of(candidate, inputs) for candidate in candidates]
+        for arguments, results in zip(inputs, zip(*outcomes, strict=True), strict=True):
+            compared = results if has_errors else [one for one in results if not is_error(one)]
+            if compared and not _are_equal(compared) and not all(map(is_error, compared)):
+                call = shown_call(candidates[0].name, arguments)
+                return Difference(call=call, results=tuple(dict.fromkeys(compared)))
     return None
 
 
@@ -64,19 +59,6 @@ def shown_call(name: str, arguments: Sequence[object]) -> str:
 def is_error(outcome: str) -> bool:
     """Whether an outcome is an exception."""
     return outcome.startswith('!')
-
-
-def calls_in(tests: str, name: str) -> list[str]:
-    """The calls of a function in its tests; none if they are not Python."""
-    try:
-        tree = parse_module(tests)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return [
-        ast.unparse(node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-    ]
 
 
 def _are_equal(results: Sequence[str]) -> bool:
@@ -106,7 +88,7 @@ async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) 
     """The repr of each result; `!` and the class for an exception."""
     if candidate.language != 'python':
         return [await _outcome(candidate, arguments) for arguments in inputs]
-    request = {**request_of(candidate), 'name': candidate.name, 'inputs': [list(one) for one in inputs]}
+    request = {**request_of(candidate), 'inputs': [list(one) for one in inputs]}
     sandbox = await Sandbox.create(
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
@@ -122,89 +104,3 @@ async def _outcome(candidate: Candidate, arguments: Sequence[object]) -> str:
         return repr(await call_candidate(candidate, tuple(arguments), {}))
     except ToolCallError:
         return '!ToolCallError'
-
-
-def generate_inputs(candidate: Candidate, calls: Sequence[str], *, count: int) -> list[list[object]]:
-    """Arguments for calls, the same each time: those given, changed a little; or any of the right types."""
-    chance = random.Random(candidate.name)
-    parameters = _required(candidate)
-    known = known_inputs(candidate, calls)
-    near = [[_changed(value, chance) for value in chance.choice(known)] for _ in range(count if known else 0)]
-    typed = [[_value(one.annotation, chance) for one in parameters] for _ in range(0 if known else count)]
-    return [*known, *near, *typed]
-
-
-def known_inputs(candidate: Candidate, calls: Sequence[str]) -> list[list[object]]:
-    """The arguments of those calls that have literals only."""
-    number = len(_required(candidate))
-    return [arguments for call in calls if (arguments := _literal_arguments(call, number)) is not None]
-
-
-def _required(candidate: Candidate) -> list[Parameter]:
-    return [
-        one
-        for one in read_parameters(definition_of(candidate)).parameters.values()
-        if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.default is Parameter.empty
-    ]
-
-
-def _literal_arguments(call: str, number: int) -> list[object] | None:
-    try:
-        node = parse_expression(call).body
-        if isinstance(node, ast.Call) and not node.keywords and len(node.args) >= number:
-            return [ast.literal_eval(argument) for argument in node.args]
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        pass
-    return None
-
-
-def _changed(value: object, chance: random.Random) -> object:
-    """A value of the same shape, a little different."""
-    match value:
-        case bool():
-            return chance.random() < 0.5
-        case int():
-            return value + chance.choice((0, 0, 1, -1, 2, 10))
-        case float():
-            return value + chance.choice((0.0, 0.5, -1.0, 10.0))
-        case str():
-            letters = chance.sample(value, len(value))
-            return ''.join(letters[: chance.choice((len(value), max(len(value) - 1, 0)))])
-        case _ if is_list(value) or is_tuple(value):
-            items = [_changed(item, chance) for item in value]
-            kept = items[: chance.choice((len(items), max(len(items) - 1, 1)))]
-            return kept if is_list(value) else tuple(items)
-        case _ if is_dict(value):
-            return {key: _changed(item, chance) for key, item in value.items()}
-        case _:
-            return value
-
-
-def _value(hint: Any, chance: random.Random) -> Any:
-    origin, inner = get_origin(hint), get_args(hint)
-    if hint is bool:
-        return chance.random() < 0.5
-    if hint is float:
-        return chance.choice((0.0, 1.5, -2.0, 10.0, 0.1))
-    if hint is str:
-        return chance.choice(_TEXTS)
-    if hint is bytes:
-        return chance.choice(_TEXTS).encode()
-    if hint is None:
-        return None
-    if origin is Literal:
-        return chance.choice(inner)
-    if origin is tuple and inner and inner[-1] is not ...:
-        return tuple(_value(one, chance) for one in inner)
-    if origin is tuple or hint is tuple:
-        return tuple(_value(list[inner[:1] or (int,)], chance))
-    if origin is set or hint is set:
-        return set(_value(list[inner or (int,)], chance))
-    if origin is list or hint is list:
-        return [_value(inner[0] if inner else int, chance) for _ in range(chance.choice((0, 1, 2, 3, 5)))]
-    if origin is dict or hint is dict:
-        keys, values = inner if len(inner) == 2 else (str, int)
-        return {_value(keys, chance): _value(values, chance) for _ in range(chance.choice((0, 1, 2, 3)))}
-    if inner:
-        return _value(chance.choice([one for one in inner if one is not type(None)] or [int]), chance)
-    return chance.choice(_NUMBERS)

@@ -21,7 +21,7 @@ async def call_candidate(candidate: Candidate, args: tuple[object, ...], kwargs:
 
         signature = read_parameters(definition_of(candidate))
         return await running.call(candidate, used_tools(candidate), signature, (args, kwargs), limits=LIMITS)
-    request = {**request_of(candidate), 'name': candidate.name, 'args': list(args), 'kwargs': dict(kwargs)}
+    request = {**request_of(candidate), 'args': list(args), 'kwargs': dict(kwargs)}
     sandbox = await Sandbox.create(
         limits=LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from time import perf_counter as _clock  # bound before a tool can replace it
 from typing import Any
 
+from habilis.core.codec import NotPlain, pack, unpack
+
 Request = dict[str, Any]
 Test = Callable[..., object]
 _SHOWN = {
@@ -72,6 +74,19 @@ def _load(request: Request) -> types.ModuleType:
     return tool
 
 
+def _plain(function: Callable[..., object]) -> Callable[..., object]:
+    """The function with plain data as its results: what a tool returns must not decide whether it equals something."""
+
+    def call(*args: object, **kwargs: object) -> object:
+        result = function(*args, **kwargs)
+        try:
+            return unpack(pack(result))
+        except NotPlain as error:
+            raise AssertionError(f'the result, {error}') from None
+
+    return call
+
+
 def _call(  # pyright: ignore[reportUnusedFunction]
     request: Request,
 ) -> object:
@@ -87,7 +102,7 @@ def _results(  # pyright: ignore[reportUnusedFunction]
     results: list[str] = []
     for arguments in request['inputs']:
         try:
-            results.append(repr(getattr(tool, request['name'])(*arguments))[:2000])
+            results.append(repr(_plain(getattr(tool, request['name']))(*arguments))[:2000])
         except Exception as error:
             results.append(f'!{type(error).__name__}')
     return results
@@ -177,7 +192,10 @@ class _Near(float):
 def _run(  # pyright: ignore[reportUnusedFunction]
     request: Request,
 ) -> list[list[str]]:
-    _load(request)
+    tool = types.ModuleType('tool')
+    vars(tool).update(vars(_load(request)))
+    sys.modules['tool'] = tool  # what tests see; calls inside of the tool itself are as they were written
+    setattr(tool, request['name'], _plain(getattr(tool, request['name'])))
     source = request['tests']
     tests = types.ModuleType('test_tool')
     sys.modules['pytest'] = tests.pytest = _few_of_pytest()  # pyright: ignore[reportAttributeAccessIssue]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis.core.narrowing import is_list, is_tuple
-from habilis.forge.checks.agreement import calls_in, generate_inputs, is_error, outcomes_of, shown_call
+from habilis.forge.checks.agreement import is_error, outcomes_of, shown_call
+from habilis.forge.checks.inputs import calls_in, far_inputs, near_inputs
 from habilis.forge.checks.mutants import mutants
 from habilis.forge.checks.verification import LIMITS, verify_all
 from habilis.forge.contract import Candidate, Mutant, MutationScore
@@ -47,10 +48,11 @@ async def _look_closer(candidate: Candidate, variants: Sequence[Mutant]) -> tupl
     tests and of the right types, although some of these inputs reach the place where a difference is possible. Nothing
     is known of a variant that they do not reach.
     """
-    near = generate_inputs(candidate, calls_in(candidate.tests, candidate.name), count=INPUTS)
-    inputs = [*near, *_shortened(near), *generate_inputs(candidate, (), count=INPUTS)]
+    calls = calls_in(candidate.tests, candidate.name)
+    near = near_inputs(candidate, calls, count=INPUTS)
+    inputs = [*near, *_shortened(near), *far_inputs(candidate, calls, count=INPUTS)]
     right = await outcomes_of(candidate, inputs)
-    kept, calls = list[Mutant](), dict[str, None]()
+    kept, shortest = list[Mutant](), dict[str, None]()
     for variant in variants:
         results = await outcomes_of(replace(candidate, code=variant.code), inputs)
         if results != right:
@@ -59,11 +61,11 @@ async def _look_closer(candidate: Candidate, variants: Sequence[Mutant]) -> tupl
                 for one, *pair in zip(inputs, right, results, strict=True)
                 if pair[0] != pair[1] and not is_error(pair[0])
             ]
-            calls |= dict.fromkeys(sorted(shown, key=len)[:1])
+            shortest |= dict.fromkeys(sorted(shown, key=len)[:1])
         elif variant.boundary and await outcomes_of(replace(candidate, code=variant.boundary), inputs) != right:
             continue
         kept.append(variant)
-    return kept, list(calls)
+    return kept, list(shortest)
 
 
 def _shortened(inputs: Sequence[Sequence[object]]) -> list[list[object]]:

@@ -14,7 +14,7 @@ from typing import cast
 
 from habilis.core.limits import Limits
 from habilis.core.syntax import parse_module
-from habilis.forge.checks.agreement import calls_in, generate_inputs, known_inputs
+from habilis.forge.checks.inputs import calls_in, far_inputs, known_inputs, near_inputs
 from habilis.forge.checks.verification import guest_code, packages_of, request_of
 from habilis.forge.contract import Candidate, Findings
 from habilis.forge.source import definition_of
@@ -24,7 +24,7 @@ LIMITS = Limits(seconds=5, memory_mb=256)
 """Of all calls together."""
 
 COUNT = 20
-"""Inputs near those of the tests, and as many that only have the declared types."""
+"""Inputs near those of the tests, as many mixtures of these, and as many that only have the declared types."""
 
 SLOW_SECONDS = 0.1
 """A call that takes longer is noted."""
@@ -44,12 +44,12 @@ async def check_properties(candidate: Candidate) -> Findings:
     """
     calls = list(dict.fromkeys(calls_in(candidate.tests, candidate.name)))
     known = known_inputs(candidate, calls)
-    inputs = [*generate_inputs(candidate, calls, count=COUNT), *generate_inputs(candidate, (), count=COUNT)]
+    inputs = [*near_inputs(candidate, calls, count=COUNT), *far_inputs(candidate, calls, count=COUNT)]
     if not inputs:
         return Findings()
     mark = secrets.token_hex(8)
     again = not is_unsteady(candidate.code)
-    request = {**request_of(candidate), 'name': candidate.name, 'inputs': inputs, 'mark': mark, 'again': again}
+    request = {**request_of(candidate), 'inputs': inputs, 'mark': mark, 'again': again}
     sandbox = await Sandbox.create(
         limits=LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )

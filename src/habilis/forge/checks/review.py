@@ -20,7 +20,9 @@ _RULES = CodeRules(
 )
 """What code of any sandbox may be refused for. Decoding is what some tools are for."""
 
-_HIDDEN = frozenset({'inspect', 'gc', 'traceback', 'builtins', TESTED_MODULE, f'test_{TESTED_MODULE}'})
+_HIDDEN = frozenset(
+    {'inspect', 'gc', 'traceback', 'builtins', 'pytest', 'habilis', TESTED_MODULE, f'test_{TESTED_MODULE}'}
+)
 """Modules that could look at the tests, and that a function has no other use for."""
 
 _HIDDEN_NAMES = frozenset({'globals', 'locals', 'vars', 'breakpoint', 'input'})
@@ -61,8 +63,13 @@ def _refused(tree: ast.Module) -> Iterator[str]:
         yield f'line {error.line}: {str(error).partition(" To allow it")[0]}'
     if bad := sorted(_imports(tree) & _HIDDEN):
         yield f'the code imports {bad[0]}, which a tool has no use for'
+    imported = _bound_imports(tree)
     for node in ast.walk(tree):
         match node:
+            case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) if name in imported:
+                yield f'line {node.lineno}: the code changes {name}, which its tests use too'
+            case ast.Call(func=ast.Name(id='setattr' | 'delattr'), args=[ast.Name(id=name), *_]) if name in imported:
+                yield f'line {node.lineno}: the code changes {name}, which its tests use too'
             case ast.Name(id=name) if name in _HIDDEN_NAMES:
                 yield f'line {node.lineno}: the code uses {name}, which a tool has no use for'
             case ast.Attribute(value=ast.Name(id='sys'), attr=name) if name in _HIDDEN_ATTRIBUTES:
@@ -91,3 +98,9 @@ def _imports(tree: ast.Module) -> set[str]:
     plain: Iterable[str] = (alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names)
     whole = {name.partition('.')[0] for name in plain}
     return whole | {(node.module or '').partition('.')[0] for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+def _bound_imports(tree: ast.Module) -> set[str]:
+    """The names that imports bind."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return {(alias.asname or alias.name).partition('.')[0] for node in nodes for alias in node.names}

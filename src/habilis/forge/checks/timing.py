@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from habilis.core.errors import ForgeError
 from habilis.core.limits import Limits
 from habilis.core.narrowing import is_list
-from habilis.forge.checks.agreement import calls_in, generate_inputs, outcomes_of
+from habilis.forge.checks.agreement import outcomes_of
+from habilis.forge.checks.inputs import calls_in, known_inputs, near_inputs
 from habilis.forge.checks.verification import guest_code, packages_of, request_of
 from habilis.forge.contract import Candidate, require_python
 from habilis.forge.source import read_source
@@ -66,8 +67,8 @@ async def _inputs(candidates: Sequence[Candidate]) -> list[list[object]]:
     """Inputs for which all give a result."""
     first = candidates[0]
     calls = [call for one in candidates for call in calls_in(one.tests, one.name)]
-    usual = generate_inputs(first, calls, count=20)
-    larger = [[_enlarged(value) for value in one] for one in generate_inputs(first, calls, count=0)]
+    usual = near_inputs(first, calls, count=20)
+    larger = [[_enlarged(value) for value in one] for one in known_inputs(first, calls)]
     found: list[list[object]] = []
     for batch in (usual, larger):  # apart: larger inputs may exceed the time limit
         distinct = list({repr(one): one for one in batch if one not in found}.values())
@@ -85,7 +86,7 @@ def _enlarged(value: object) -> object:
 
 
 async def _sandbox(candidate: Candidate, inputs: list[list[object]]) -> Sandbox:
-    request = {**request_of(candidate), 'name': candidate.name, 'inputs': inputs}
+    request = {**request_of(candidate), 'inputs': inputs}
     sandbox = await Sandbox.create(
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )

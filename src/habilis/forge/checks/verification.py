@@ -87,27 +87,32 @@ async def verify_all(
     return list(await asyncio.gather(*(one(candidate) for candidate in candidates)))
 
 
-async def passes_on_stub(candidate: Candidate) -> bool:
-    """Whether the tests pass on a function that does nothing. Such tests prove nothing."""
-    stub = replace(candidate, code=stub_of(candidate))
-    return (await verify(stub, stop=True)).ok
-
-
-def stub_of(candidate: Candidate) -> str:
-    """A function of that name that takes anything and returns None; empty if the code has no such function."""
-    if candidate.language == 'javascript':
-        has = has_function(candidate.name, candidate.code)
-        return f'export function {candidate.name}() {{\n  return null;\n}}\n' if has else ''
-    tree = parse_module(candidate.code)
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == candidate.name:
-            return f'def {node.name}(*args, **kwargs):\n    return None\n'
+async def passes_when_wrong(candidate: Candidate) -> str:
+    """What a function does that is obviously wrong and passes the tests; empty if there is none. Such tests prove
+    nothing."""
+    for what, code in _wrong_implementations(candidate).items():
+        if (await verify(replace(candidate, code=code), stop=True)).ok:
+            return what
     return ''
+
+
+def _wrong_implementations(candidate: Candidate) -> dict[str, str]:
+    """Functions that take anything, by what they do; none if the code has no such function."""
+    name = candidate.name
+    if candidate.language == 'javascript':
+        results = ('null', 'args[0] ?? null') if has_function(name, candidate.code) else ()
+        codes = [f'export function {name}(...args) {{\n  return {result};\n}}\n' for result in results]
+    else:
+        functions = (node for node in parse_module(candidate.code).body if isinstance(node, ast.FunctionDef))
+        results = ('None', '[*args, *kwargs.values()][0]') if any(one.name == name for one in functions) else ()
+        codes = [f'def {name}(*args, **kwargs):\n    return {result}\n' for result in results]
+    return dict(zip(('does nothing', 'returns its first argument'), codes, strict=False))
 
 
 def request_of(candidate: Candidate) -> dict[str, object]:
     """What the guest needs to load the candidate."""
-    return {'library': [[tool.name, tool.code] for tool in used_tools(candidate)], 'code': candidate.code}
+    library = [[tool.name, tool.code] for tool in used_tools(candidate)]
+    return {'library': library, 'name': candidate.name, 'code': candidate.code}
 
 
 def _syntax_problem(candidate: Candidate) -> str:

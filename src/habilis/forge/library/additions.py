@@ -7,7 +7,7 @@ from habilis.core.errors import ForgeError, ToolExists
 from habilis.core.syntax import parse_module
 from habilis.forge.checks.mutation import KILL_SHARE, mutation_score
 from habilis.forge.checks.review import review
-from habilis.forge.checks.verification import passes_on_stub, verify
+from habilis.forge.checks.verification import passes_when_wrong, verify
 from habilis.forge.contract import Candidate, Manifest
 from habilis.forge.library.library import Library
 from habilis.forge.source import read_source
@@ -30,10 +30,12 @@ def function_name(code: str, preferred: str = '') -> str:
     return names[0]
 
 
-async def add_tool(library: Library, candidate: Candidate, *, note: str = '') -> Manifest:
-    """Keep the code and tests of a person as a new tool. What it imports from `library` is taken from there.
+async def add_tool(
+    library: Library, candidate: Candidate, *, note: str = '', origin: str = 'user', request: str = ''
+) -> Manifest:
+    """Keep code and tests that no build made as a new tool. What it imports from `library` is taken from there.
 
-    Raises `ToolExists`, or `ForgeError` if its tests fail, or pass on a function that does nothing, or notice fewer
+    Raises `ToolExists`, or `ForgeError` if its tests fail, or pass on an obviously wrong function, or notice fewer
     than 80 % of wrong variants of the code and no `note` says why that is enough.
     """
     name = candidate.name
@@ -46,8 +48,8 @@ async def add_tool(library: Library, candidate: Candidate, *, note: str = '') ->
     if not passed.ok:
         msg = f'the tests of {name} fail:\n{passed.report}'
         raise ForgeError(msg)
-    if await passes_on_stub(new):
-        msg = f'the tests of {name} pass on a function that does nothing, so they prove nothing'
+    if wrong := await passes_when_wrong(new):
+        msg = f'the tests of {name} pass on a function that {wrong}, so they prove nothing'
         raise ForgeError(msg)
     score = await mutation_score(new, seconds=passed.seconds)
     if score.share < KILL_SHARE and not note:
@@ -60,7 +62,8 @@ async def add_tool(library: Library, candidate: Candidate, *, note: str = '') ->
     found = await review(new)
     return library.add(
         new,
-        origin='user',
+        origin=origin,
+        request=request,
         note=note,
         tests=len(passed.tests),
         mutants=score.total,

@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists, ToolNotFound
 from habilis.core.regular_files import read_regular, read_regular_text
 from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Language, Manifest
+from habilis.forge.library.meanings import Meanings, TextEmbedder
 from habilis.forge.library.packages import check_packages
 from habilis.forge.library.usage import UsageLog
 from habilis.forge.source import read_source
@@ -36,20 +37,27 @@ MERGED = 'merged'
 """In place of `current`: the tool that this one was merged into. Its versions stay for those that use them."""
 
 _NEW = '.new-'
+_BY_WORDS = 50
+"""Tools whose words are compared where their meaning is, too."""
+
+_MEANING = 2 / 3
+"""Weight of meaning beside words: from 0.6 to 0.85 all find as much (32 requests for tools of the seeds)."""
+
 _MANIFEST = TypeAdapter(Manifest)
 
 
 class Library:
     """Tools in a folder. Any number of processes may use it at the same time."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """The folder is created when the first tool is added."""
+    def __init__(self, folder: str | os.PathLike[str], *, embedder: TextEmbedder | None = None) -> None:
+        """The folder is created when the first tool is added; with an embedder, tools are found by meaning, too."""
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             msg = f'{self.folder} is a file, not the folder of a library; choose another one'
             raise ForgeError(msg)
         self._index = SearchIndex(self.folder / '.index.db')
         self.usage = UsageLog(self.folder / '.usage.db')
+        self._meanings = None if embedder is None else Meanings(self.folder / '.meanings.db', embedder)
 
     # Read -------------------------------------------------------------------------------------------------------------
 
@@ -113,8 +121,25 @@ class Library:
 
     def _search(self, query: str, limit: int, threshold: float) -> list[FoundTool]:
         self._refresh()
-        found = self._index.search(query, limit=2 * limit, threshold=threshold)
+        similar = {} if self._meanings is None else self._meanings.similar(query, self._texts())
+        if not similar:
+            found = self._index.search(query, limit=2 * limit, threshold=threshold)
+            return [one for one in found if self._has_code(one)]
+        words = {one.name: one.score for one in self._index.search(query, limit=_BY_WORDS, threshold=0)}
+        scores = {
+            name: _MEANING * similar.get(name, 0) + (1 - _MEANING) * words.get(name, 0) for name in {*words, *similar}
+        }
+        best = sorted((name for name in scores if scores[name] >= threshold), key=lambda name: -scores[name])
+        found = self._index.find({name: round(scores[name], 4) for name in best[: 2 * limit]})
         return [one for one in found if self._has_code(one)]
+
+    def _texts(self) -> dict[str, list[str]]:
+        """What the meaning of each tool is read from: what it does, and what it was used for."""
+        texts = {name: [f'{name.replace("_", " ")}: {what}'] for name, what in self._index.summaries().items()}
+        for task, name in self.usage.single_uses():
+            if name in texts:
+                texts[name].append(task)
+        return texts
 
     def _has_code(self, found: FoundTool) -> bool:
         folder = self.folder / found.name

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from habilis.core.errors import ForgeError
-from habilis.forge.checks.agreement import calls_in, find_difference
+from habilis.forge.checks.agreement import find_difference
+from habilis.forge.checks.inputs import calls_in
 from habilis.forge.checks.verification import used_tools, verify
 from habilis.forge.contract import LIBRARY_MODULE, Candidate, require_python
 from habilis.forge.library.library import Library

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
 from habilis.forge.checks.mutation import mutation_score
-from habilis.forge.checks.verification import passes_on_stub, verify
+from habilis.forge.checks.verification import passes_when_wrong, verify
 from habilis.forge.contract import Candidate, Manifest, Verification
 from habilis.forge.library.library import Library
 
@@ -73,8 +73,8 @@ async def _check(new: Candidate, version: int, *, is_new_tests: bool) -> Verific
         hint = '' if is_new_tests else '; if its behaviour changes on purpose, use --tests FILE and --note REASON'
         msg = f'the tests of {new.name} fail{hint} (version {version} stays):\n{passed.report}'
         raise ForgeError(msg)
-    if is_new_tests and await passes_on_stub(new):
-        msg = f'the tests of {new.name} pass on a function that does nothing, so they prove nothing'
+    if is_new_tests and (wrong := await passes_when_wrong(new)):
+        msg = f'the tests of {new.name} pass on a function that {wrong}, so they prove nothing'
         raise ForgeError(msg)
     return passed
 

@@ -3,7 +3,7 @@
 import ast
 import io
 import tokenize
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from habilis.core.syntax import parse_module
 from habilis.forge.contract import TESTED_MODULE
@@ -40,7 +40,7 @@ def tests_instead(tests: str, old: str, new: str) -> str:
     """Tests of one tool as tests of another."""
     if any(token.string == new for token in _names_in(tests)):
         return import_instead(tests, TESTED_MODULE, old, new)
-    return _renamed(tests, {old: new})
+    return renamed_in(tests, {old: new})
 
 
 def joined_tests(first: str, second: str) -> str:
@@ -51,9 +51,9 @@ def joined_tests(first: str, second: str) -> str:
     renamed: dict[str, str] = {}
     for name, node in more.items():
         if name in known and ast.dump(known[name]) != ast.dump(node):
-            renamed[name] = _free_name(name, taken)
+            renamed[name] = free_name(name, taken)
             taken.add(renamed[name])
-    second = _renamed(second, renamed)
+    second = renamed_in(second, renamed)
     imported = {ast.unparse(node) for node in parse_module(first).body if _is_import(node)}
     imports, rest, end = list[str](), list[str](), 0
     lines = _lines(second)
@@ -66,6 +66,25 @@ def joined_tests(first: str, second: str) -> str:
             rest.append(text.strip('\n'))
     head = ''.join(f'{statement}\n' for statement in dict.fromkeys(imports))
     return f'{_after_docstring(first, head)}\n\n\n' + '\n\n\n'.join(rest) + '\n' if rest else first
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, with a number if it is taken."""
+    free, number = name, 2
+    while free in taken:
+        free, number = f'{name}_{number}', number + 1
+    return free
+
+
+def renamed_in(source: str, names: Mapping[str, str]) -> str:
+    """The source with other identifiers; text, comments and attributes stay."""
+    lines = _lines(source)
+    for token in reversed(_names_in(source)):
+        if token.string in names:
+            (row, start), (_, end) = token.start, token.end
+            line = lines[row - 1]
+            lines[row - 1] = f'{line[:start]}{names[token.string]}{line[end:]}'
+    return ''.join(lines)
 
 
 # Inside ---------------------------------------------------------------------------------------------------------------
@@ -124,24 +143,6 @@ def _shape(node: ast.stmt) -> str:
     if not isinstance(node, ast.FunctionDef) or not node.name.startswith('test'):
         return ''
     return ast.dump(ast.FunctionDef('_', node.args, node.body, node.decorator_list, node.returns))
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    number = 2
-    while f'{name}_{number}' in taken:
-        number += 1
-    return f'{name}_{number}'
-
-
-def _renamed(source: str, names: Mapping[str, str]) -> str:
-    """The source with other identifiers; text, comments and attributes stay."""
-    lines = _lines(source)
-    for token in reversed(_names_in(source)):
-        if token.string in names:
-            (row, start), (_, end) = token.start, token.end
-            line = lines[row - 1]
-            lines[row - 1] = f'{line[:start]}{names[token.string]}{line[end:]}'
-    return ''.join(lines)
 
 
 def _lines(source: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Tools of the library for an agent: each call runs in a fresh sandbox, never on the host."""
 
 import ast
+import logging
 import time
 
 from habilis.core.errors import ToolCallError
@@ -11,12 +12,16 @@ from habilis.forge.source import definition_of
 from habilis.tools import Tool
 from habilis.tools.contract import ToolOptions
 
+_log = logging.getLogger(__name__)
+
 
 def library_tool(library: Library, name: str) -> Tool[..., object]:
     """A tool of the library as a tool for agents. Its calls are counted."""
     candidate, version = library.candidate(name), library.current(name)
 
     async def call(*args: object, **kwargs: object) -> object:
+        if library.is_edited(name, version):
+            _log.warning('%s was edited by hand after it was tested; check it with: habilis tools doctor', name)
         started = time.perf_counter()
         try:
             result = await call_candidate(candidate, args, kwargs)

@@ -106,6 +106,14 @@ class UsageLog:
         ]
         return sorted(found, key=lambda one: -len(one.tasks))
 
+    def single_uses(self, *, limit: int = 200) -> list[tuple[str, str]]:
+        """The newest tasks that one tool of the library was enough for, with that tool."""
+        query = "SELECT task, json_extract(tools, '$[0]') FROM requests WHERE ok AND json_array_length(tools) = 1"
+        try:
+            return self._select(f'{query} ORDER BY rowid DESC LIMIT {limit:d}')
+        except ForgeError:  # a search does not fail because of it
+            return []
+
     def _select(self, query: str, values: Sequence[str] = ()) -> list[Any]:
         if not self._path.exists():
             return []

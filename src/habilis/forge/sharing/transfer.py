@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
 from habilis.core.regular_files import read_regular
-from habilis.forge.checks.verification import passes_on_stub, verify_all
+from habilis.forge.checks.verification import passes_when_wrong, verify_all
 from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Manifest
 from habilis.forge.library.library import MANIFEST, Library
 from habilis.forge.library.packages import check_packages
@@ -130,8 +130,8 @@ def _signer(path: Path, archive: Archive, trust: Path | None) -> str:
 
 async def _check_tests(path: Path, candidates: Sequence[Candidate]) -> None:
     for candidate in candidates:
-        if await passes_on_stub(candidate):
-            msg = f'{path} is refused: the tests of {candidate.name} pass on a function that does nothing'
+        if wrong := await passes_when_wrong(candidate):
+            msg = f'{path} is refused: the tests of {candidate.name} pass on a function that {wrong}'
             raise ForgeError(msg)
 
 
