@@ -110,6 +110,7 @@ export class Run {
   isWorking = $state(true);
   #last = $state(0);
   #nodes = new Map<string, GraphNode>();
+  #byPath = new Map<string, Step>();
   #said: string[] = [];
   #arrived: (JournalRecord | Live)[] = [];
   #isTaking = false;
@@ -250,13 +251,14 @@ export class Run {
   }
 
   #stepOf(path: string): Step | undefined {
-    return this.steps.findLast((step) => step.path === path) ?? this.steps.at(-1);
+    return this.#byPath.get(path) ?? this.steps.at(-1);
   }
 
   #cell(record: JournalRecord, value: Fields): void {
     const step = this.#stepOf(record.path);
     if (!step) return;
     step.path = record.path;
+    this.#byPath.set(record.path, step);
     step.code = text(value.code) || step.code;
     if (record.kind !== 'done') return;
     const cell = fields(value.cell);

@@ -221,13 +221,13 @@ def test_a_flood_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None
 @pytest.mark.parametrize('proxies', [(), ('10.1.2.3', '192.168.0.0/16')], ids=['none', 'others'])
 def test_a_changing_forwarded_address_does_not_pass_the_rate_limit(proxies: tuple[str, ...]) -> None:
     settings = ServiceSettings(port=0, keys=(KEY,), requests_per_second=2, trusted_proxies=proxies)
-    with running(settings) as url, httpx2.Client(base_url=url) as http:
+    with running(settings) as url, httpx2.Client(base_url=url, timeout=60) as http:
         assert 429 in [http.get('/v1/sandboxes', headers=_from(number)).status_code for number in range(40)]
 
 
 def test_clients_behind_a_trusted_proxy_are_distinguished() -> None:
     settings = ServiceSettings(port=0, keys=(KEY,), requests_per_second=2, trusted_proxies=('127.0.0.0/8',))
-    with running(settings) as url, httpx2.Client(base_url=url) as http:
+    with running(settings) as url, httpx2.Client(base_url=url, timeout=60) as http:
         assert {http.get('/v1/sandboxes', headers=_from(number)).status_code for number in range(40)} == {401}
         # What the client itself has claimed comes first; the proxy adds where it got that from.
         claimed = [{'X-Forwarded-For': f'10.9.9.{number}, 203.0.113.7'} for number in range(40)]

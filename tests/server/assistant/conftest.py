@@ -28,7 +28,7 @@ expect.set_options(timeout=60_000)
 Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
 
 
-def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpSettings, /, **options: Any) -> Server:
+def service(folder: Path, script: 'Script | Sequence[Scripted]', http: HttpSettings, /, **options: Any) -> Server:
     """The assistant with the journal and the memory of a folder."""
     watchers = Watchers()
 
@@ -51,7 +51,7 @@ def service(folder: Path, script: 'Script | Sequence[Scripted]', settings: HttpS
         yield Conversations(store, watchers, open_session, library, options.get('settings'))
         await store.close()
 
-    return make_server(make_app(settings, open_conversations), settings, watchers.close)
+    return make_server(make_app(http, open_conversations), http, watchers.close)
 
 
 @pytest.fixture
@@ -62,13 +62,13 @@ def serve(tmp_path: Path) -> Serve:
     def serve(
         script: 'Script | Sequence[Scripted]',
         *,
-        settings: HttpSettings | None = None,
+        http: HttpSettings | None = None,
         keys: tuple[str, ...] = (),
         **options: Any,
     ) -> Generator[str]:
-        settings = settings or HttpSettings(port=0, keys=keys)
-        server = service(tmp_path, script, settings, **options)
-        with serving(server, listen(settings)) as address:
+        http = http or HttpSettings(port=0, keys=keys)
+        server = service(tmp_path, script, http, **options)
+        with serving(server, listen(http)) as address:
             yield address
 
     return serve

@@ -79,7 +79,7 @@ def begin(user: httpx2.Client, message: str, session: str | None = None, key: st
 
 def test_a_turn_is_told_as_it_happens(serve: Serve) -> None:
     script = ['I add.\n```python\nx = 1 + 2\nprint("sum", x)\n```', '```python\nfinal_answer(x * 2)\n```']
-    with serve(script) as address, httpx2.Client(base_url=address) as user:
+    with serve(script) as address, httpx2.Client(base_url=address, timeout=60) as user:
         turn = begin(user, 'Add 1 and 2')
         told = list(_upto_end(events(user, turn['run'])))
         cells = [data['value']['cell'] for _, kind, data in told if kind == 'record' and 'cell#' in data['path']]
@@ -97,7 +97,7 @@ def _upto_end(found: Iterator[Event]) -> Iterator[Event]:
 
 def test_a_client_that_was_cut_off_goes_on_without_a_gap_or_a_repeat(serve: Serve) -> None:
     script = ['```python\nx = 1\n```', '```python\nfinal_answer(x)\n```']
-    with serve(script) as address, httpx2.Client(base_url=address) as user:
+    with serve(script) as address, httpx2.Client(base_url=address, timeout=60) as user:
         run = begin(user, 'Go')['run']
         first = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
         rest = records(events(user, run, after=first[-1]['seq']), is_end)
@@ -107,7 +107,7 @@ def test_a_client_that_was_cut_off_goes_on_without_a_gap_or_a_repeat(serve: Serv
 
 
 def test_the_same_key_begins_no_second_turn(serve: Serve) -> None:
-    with serve(['```python\nfinal_answer(1)\n```']) as address, httpx2.Client(base_url=address) as user:
+    with serve(['```python\nfinal_answer(1)\n```']) as address, httpx2.Client(base_url=address, timeout=60) as user:
         first = begin(user, 'Go', key='k1')
         assert begin(user, 'Go', first['session'], key='k1') == first
         records(events(user, first['run']), is_end)
@@ -117,7 +117,7 @@ def test_the_same_key_begins_no_second_turn(serve: Serve) -> None:
 
 def test_a_message_after_a_failed_turn_goes_on_with_its_run(serve: Serve) -> None:
     script = [ModelError('busy'), '```python\nfinal_answer(1)\n```']
-    with serve(script) as address, httpx2.Client(base_url=address) as user:
+    with serve(script) as address, httpx2.Client(base_url=address, timeout=60) as user:
         first = begin(user, 'Go')
         failed = records(events(user, first['run']), is_end)
         assert begin(user, 'Go', first['session']) == first
@@ -127,11 +127,11 @@ def test_a_message_after_a_failed_turn_goes_on_with_its_run(serve: Serve) -> Non
 
 def test_an_approval_waits_for_any_browser_also_after_a_restart(serve: Serve) -> None:
     script = ['```python\ngot = pay(5)\nfinal_answer(got)\n```']
-    with serve(script, tools=[pay]) as address, httpx2.Client(base_url=address) as user:
+    with serve(script, tools=[pay]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         run = begin(user, 'Pay 5')['run']
         asked = records(events(user, run), lambda record: record['kind'] == 'asked')[-1]
         records(events(user, run, after=asked['seq']), is_end)
-    with serve([], tools=[pay]) as address, httpx2.Client(base_url=address) as user:
+    with serve([], tools=[pay]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         details = user.get(f'/api/runs/{run}').json()
         assert details['state'] == 'waiting'
         [question] = details['questions']
@@ -149,7 +149,10 @@ def test_an_approval_waits_for_any_browser_also_after_a_restart(serve: Serve) ->
 def test_two_users_see_only_their_own(serve: Serve) -> None:
     keys = ('a' * 20, 'b' * 20)
     ann, bob = ({'Authorization': f'Bearer {key}'} for key in keys)
-    with serve(['```python\nfinal_answer(1)\n```'], keys=keys) as address, httpx2.Client(base_url=address) as user:
+    with (
+        serve(['```python\nfinal_answer(1)\n```'], keys=keys) as address,
+        httpx2.Client(base_url=address, timeout=60) as user,
+    ):
         assert user.get('/api/runs').status_code == 401
         user.headers.update(ann)
         turn = begin(user, 'Mine')
@@ -177,7 +180,7 @@ def test_two_users_see_only_their_own(serve: Serve) -> None:
 
 def test_a_fork_goes_on_in_a_conversation_of_its_own(serve: Serve) -> None:
     script = ['```python\nx = 1\n```', '```python\nfinal_answer(x)\n```', '```python\nfinal_answer(x + 10)\n```']
-    with serve(script) as address, httpx2.Client(base_url=address) as user:
+    with serve(script) as address, httpx2.Client(base_url=address, timeout=60) as user:
         turn = begin(user, 'Go')
         whole = records(events(user, turn['run']), is_end)
         second = next(record for record in whole if record['path'].endswith('ask#2'))
@@ -203,7 +206,7 @@ def test_a_fork_goes_on_after_an_edit_with_a_message_or_with_another_model(serve
 
     (tmp_path / 'other.json').write_text(json.dumps(['```python\nfinal_answer("other")\n```']))
     settings = Settings(models={'other': ModelSettings(model=f'scripted:{tmp_path / "other.json"}')})
-    with serve(reply, tools=[price], settings=settings) as address, httpx2.Client(base_url=address) as user:
+    with serve(reply, tools=[price], settings=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
         run = begin(user, 'Go')['run']
         whole = records(events(user, run), is_end)
         asked, cell = (next(one for one in whole if name in one['path']) for name in ('ask#1', 'cell#1'))
@@ -240,7 +243,7 @@ def _answer(user: httpx2.Client, run: str) -> Any:
 
 def test_an_approval_is_answered_as_soon_as_it_is_seen(serve: Serve) -> None:
     script = ['```python\nfinal_answer(pay(5))\n```']
-    with serve(script, tools=[pay]) as address, httpx2.Client(base_url=address) as user:
+    with serve(script, tools=[pay]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         run = begin(user, 'Pay 5')['run']
         records(events(user, run), lambda record: record['kind'] == 'asked')
         refused = user.post(f'/api/runs/{run}/answer', json={'answer': {'approved': True}})
@@ -249,7 +252,7 @@ def test_an_approval_is_answered_as_soon_as_it_is_seen(serve: Serve) -> None:
 
 
 def test_nonsense_is_refused_and_loses_nothing(serve: Serve) -> None:
-    with serve([]) as address, httpx2.Client(base_url=address) as user:
+    with serve([]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         for path, body in (
             ('/api/conversations/x/turns', b'{'),
             ('/api/conversations/x/turns', b'{"message": ""}'),
@@ -268,15 +271,17 @@ def test_nonsense_is_refused_and_loses_nothing(serve: Serve) -> None:
 @pytest.mark.parametrize('how', [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_was_ended_goes_on_when_it_is_started_again(tmp_path: Path, how: signal.Signals) -> None:
     first, address = start(tmp_path)
-    with httpx2.Client(base_url=address) as user:
-        run = begin(user, 'Go')['run']
-        seen = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
-    first.send_signal(how)
-    first.wait()
+    try:
+        with httpx2.Client(base_url=address, timeout=60) as user:
+            run = begin(user, 'Go')['run']
+            seen = records(events(user, run), lambda record: record['path'].endswith('cell#1'))
+    finally:
+        first.send_signal(how)
+        first.wait()
     (tmp_path / 'go').touch()
     second, address = start(tmp_path)
     try:
-        with httpx2.Client(base_url=address) as user:
+        with httpx2.Client(base_url=address, timeout=60) as user:
             rest = records(events(user, run, after=seen[-1]['seq']), is_end)
             assert user.get(f'/api/runs/{run}').json()['state'] == 'done'
     finally:
@@ -288,7 +293,7 @@ def test_a_server_that_was_ended_goes_on_when_it_is_started_again(tmp_path: Path
 
 def test_two_runs_are_compared_step_by_step(serve: Serve) -> None:
     script = [f'```python\nx = {number}\nfinal_answer("same")\n```' for number in (1, 2)]
-    with serve(script) as address, httpx2.Client(base_url=address) as user:
+    with serve(script) as address, httpx2.Client(base_url=address, timeout=60) as user:
         first, second = (begin(user, 'Go')['run'] for _ in range(2))
         for run in (first, second):
             records(events(user, run), is_end)
@@ -303,7 +308,7 @@ def test_two_runs_are_compared_step_by_step(serve: Serve) -> None:
 
 
 def test_facts_and_tasks_are_kept_found_corrected_and_forgotten(serve: Serve) -> None:
-    with serve([]) as address, httpx2.Client(base_url=address) as user:
+    with serve([]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         old = user.post('/api/memory', json={'text': 'The boat is blue'}).json()
         user.post('/api/memory', json={'text': 'The boat is green', 'replaces': old['id']})
         [found] = user.get('/api/memory', params={'q': 'boat'}).json()['entries']
@@ -325,7 +330,7 @@ def test_tools_of_the_library_are_listed_found_and_read(serve: Serve, tmp_path: 
     code = 'def double(x: int) -> int:\n    """Twice a number."""\n    return 2 * x\n'
     tests = 'from tool import double\n\ndef test_two():\n    assert double(2) == 4\n'
     Library(tmp_path / 'library').add(Candidate(name='double', code=code, tests=tests))
-    with serve([]) as address, httpx2.Client(base_url=address) as user:
+    with serve([]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         for query in ('', 'twice'):
             [listed] = user.get('/api/tools', params={'q': query}).json()['tools']
             assert (listed['name'], listed['summary']) == ('double', 'Twice a number.')
@@ -340,7 +345,7 @@ def test_files_of_the_workspace_are_sent_as_files_and_no_others(serve: Serve, tm
     (folder / 'page.html').write_text('<script>alert(1)</script>')
     (tmp_path / 'secret').write_text('secret')
     (folder / 'link').symlink_to(tmp_path / 'secret')
-    with serve([], workspace=folder) as address, httpx2.Client(base_url=address) as user:
+    with serve([], workspace=folder) as address, httpx2.Client(base_url=address, timeout=60) as user:
         assert user.get('/api/conversations/c1/files').json() == {'files': [{'path': 'page.html', 'size': 25}]}
         sent = user.get('/api/conversations/c1/files/page.html')
         assert (sent.headers['content-disposition'], sent.headers['content-type']) == (
@@ -354,7 +359,7 @@ def test_files_of_the_workspace_are_sent_as_files_and_no_others(serve: Serve, tm
 
 
 def test_every_operation_is_in_the_openapi_document(serve: Serve) -> None:
-    with serve([]) as address, httpx2.Client(base_url=address) as user:
+    with serve([]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         paths = user.get('/openapi.json').json()['paths']
     described = {(method.upper(), path) for path, methods in paths.items() for method in methods}
     assert described == {(operation.method, operation.path.replace(':path}', '}')) for operation in OPERATIONS}

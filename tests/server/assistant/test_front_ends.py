@@ -100,7 +100,7 @@ def test_ag_ui_sends_files_and_context(serve: Serve) -> None:
         seen_by_model.append(messages[-1].text)
         return '```python\nfinal_answer(1)\n```'
 
-    with serve(reply) as address, httpx2.Client(base_url=address) as user:
+    with serve(reply) as address, httpx2.Client(base_url=address, timeout=60) as user:
         content = [
             {'type': 'text', 'text': 'See'},
             {'type': 'document', 'source': {'type': 'data', 'value': 'YSxi', 'mimeType': 'text/csv'}},
@@ -198,7 +198,7 @@ def _parse(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 
 
 def test_a_turn_that_fails_is_told_as_the_protocol_has_it(serve: Serve) -> None:
-    with serve([]) as address, httpx2.Client(base_url=address) as user:
+    with serve([]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         assert post(user, '/ag-ui', ag_ui())[-1]['type'] == 'RUN_ERROR'
         told = post(user, '/api/chat', vercel())
         assert [one['type'] for one in told[-2:]] == ['error', 'finish']
@@ -217,7 +217,7 @@ def test_a_turn_goes_on_when_its_client_leaves_and_can_be_stopped(serve: Serve, 
         return 'went'
 
     script = ['```python\ngot = wait()\n```', '```python\nfinal_answer(got)\n```', '```python\nwait()\n```']
-    with serve(script, tools=[wait]) as address, httpx2.Client(base_url=address) as user:
+    with serve(script, tools=[wait]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         with user.stream('POST', path, json=body) as response:
             next(told for told in _parse(response.iter_lines()) if 'wait' in str(told))
         assert user.post(path, json=body).status_code == 409
@@ -239,7 +239,7 @@ def test_a_thread_of_another_user_shows_nothing_and_its_questions_are_not_found(
     keys = ('a' * 20, 'b' * 20)
     ann, bob = ({'Authorization': f'Bearer {key}'} for key in keys)
     script = ['```python\nsecret = 7\npay(1)\n```', '```python\nfinal_answer("secret" in globals())\n```']
-    with serve(script, tools=[pay], keys=keys) as address, httpx2.Client(base_url=address) as user:
+    with serve(script, tools=[pay], keys=keys) as address, httpx2.Client(base_url=address, timeout=60) as user:
         assert user.post('/ag-ui', json=ag_ui()).status_code == user.post('/api/chat', json=vercel()).status_code == 401
         user.headers.update(ann)
         [interrupt] = post(user, '/ag-ui', ag_ui())[-1]['outcome']['interrupts']
@@ -274,7 +274,7 @@ def test_nonsense_is_refused_and_says_why(serve: Serve) -> None:
         ('/api/chat', vercel(parts=[{'type': 'file', 'url': 'http://169.254.169.254/'}]), 400),
         ('/api/chat', vercel(parts=[{'type': 'file', 'url': 'data:text/csv;base64,!'}]), 400),
     ]
-    with serve([]) as address, httpx2.Client(base_url=address) as user:
+    with serve([]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         for path, body, status in cases:
             refused = user.post(path, json=body)
             assert refused.status_code == status, (path, body, refused.text)

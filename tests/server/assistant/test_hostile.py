@@ -106,7 +106,7 @@ def test_no_operation_shows_or_changes_what_belongs_to_another_user(serve: Serve
 
 def test_no_request_is_an_error_of_the_server_itself(serve: Serve) -> None:
     settings = HttpSettings(port=0, requests_per_second=10_000)
-    with serve(['Hello'] * 500, settings=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
+    with serve(['Hello'] * 500, http=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
         for operation in OPERATIONS:
             names = dict.fromkeys(('id', 'other', 'digest', 'path', 'name', 'number'), 'x')
             plain = operation.path.replace(':path}', '}')
@@ -129,7 +129,7 @@ QUERY = ('after', 'limit', 'session', 'q', 'version')
 
 def test_text_that_is_not_unicode_does_not_end_a_stream(serve: Serve) -> None:
     script = ['```python\nx = "\\ud800"\nprint(x)\n```', '```python\nfinal_answer(x)\n```']
-    with serve(script) as address, httpx2.Client(base_url=address) as user:
+    with serve(script) as address, httpx2.Client(base_url=address, timeout=60) as user:
         run = begin(user, 'Go')['run']
         whole = records(events(user, run), is_end)
         assert [record['seq'] for record in whole] == list(range(1, len(whole) + 1))
@@ -172,7 +172,7 @@ def test_a_key_is_for_one_request_of_one_user(serve: Serve) -> None:
 
 
 def test_a_message_that_went_on_with_a_failed_turn_is_not_sent_again_with_its_key(serve: Serve) -> None:
-    with serve([ModelError('busy'), 'Hello', 'Again']) as address, httpx2.Client(base_url=address) as user:
+    with serve([ModelError('busy'), 'Hello', 'Again']) as address, httpx2.Client(base_url=address, timeout=60) as user:
         first = begin(user, 'Go', key='k1')
         failed = records(events(user, first['run']), is_end)
         assert begin(user, 'Go', first['session'], key='k2') == first
@@ -186,7 +186,10 @@ def test_a_message_that_went_on_with_a_failed_turn_is_not_sent_again_with_its_ke
 
 @pytest.mark.parametrize('name', ['../../escape', '/tmp/escape', 'a/b', '..', '.', '', 'a\0b', 'x' * 255, 'con\n'])
 def test_a_file_is_put_nowhere_else_whatever_its_name(serve: Serve, tmp_path: Path, name: str) -> None:
-    with serve(['Hello'], workspace=tmp_path / 'shared') as address, httpx2.Client(base_url=address) as user:
+    with (
+        serve(['Hello'], workspace=tmp_path / 'shared') as address,
+        httpx2.Client(base_url=address, timeout=60) as user,
+    ):
         (tmp_path / 'shared').mkdir(exist_ok=True)
         file = {'name': name, 'data': 'eA=='}
         sent = user.post('/api/conversations/c1/turns', json={'message': 'Go', 'files': [file]})
@@ -204,7 +207,7 @@ def test_uploads_are_bounded_in_size_and_number(serve: Serve) -> None:
             yield b'x' * 10_000
 
     settings = HttpSettings(port=0, body_bytes=1 << 20)
-    with serve([], settings=settings) as address, httpx2.Client(base_url=address) as user:
+    with serve([], http=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
         for content in (drip(), b'x' * (2 << 20)):
             refused = user.post('/api/conversations/c/turns', content=content)
             assert (refused.status_code, refused.headers['content-type']) == (413, 'application/problem+json')
@@ -216,7 +219,7 @@ def test_uploads_are_bounded_in_size_and_number(serve: Serve) -> None:
 
 
 def test_pages_of_other_sites_cannot_call_and_answers_cannot_be_framed(serve: Serve) -> None:
-    with serve([]) as address, httpx2.Client(base_url=address) as user:
+    with serve([]) as address, httpx2.Client(base_url=address, timeout=60) as user:
         host = address.removeprefix('http://')
         for headers in (
             {'Host': 'evil.example'}, {'Host': f'localhost.evil.example:{host[-5:]}'}, {'Origin': 'null'},
@@ -235,7 +238,7 @@ def test_pages_of_other_sites_cannot_call_and_answers_cannot_be_framed(serve: Se
 
 
 def test_a_browser_keeps_its_token_where_scripts_and_other_sites_cannot_use_it(serve: Serve) -> None:
-    with serve([], keys=KEYS) as address, httpx2.Client(base_url=address) as user:
+    with serve([], keys=KEYS) as address, httpx2.Client(base_url=address, timeout=60) as user:
         [cookie] = user.post('/api/login', json={'token': KEYS[0]}).headers.get_list('set-cookie')
         assert {'httponly', 'samesite=strict', 'path=/'} <= {part.strip().lower() for part in cookie.split(';')}
         assert user.post('/api/login', json={'token': 'wrong'}).status_code == 401
@@ -246,7 +249,7 @@ def test_a_token_that_is_revoked_ends_open_streams(serve: Serve, tmp_path: Path)
     token = users.add('ann')
     users.add('bob')
     settings = AssistantSettings(port=0, users=users)
-    with serve(['Hello'] * 3, settings=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
+    with serve(['Hello'] * 3, http=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
         user.headers['Authorization'] = f'Bearer {token}'
         with user.stream('GET', '/api/events') as stream:
             told = parse(stream.iter_lines())
@@ -267,7 +270,7 @@ def test_a_token_that_is_revoked_ends_open_streams(serve: Serve, tmp_path: Path)
 def test_a_stream_that_is_not_read_is_dropped_and_holds_nobody_up(serve: Serve) -> None:
     script = ['```python\nfor i in range(3000):\n    print("x" * 1000)\n```'] * 20 + ['Done']
     settings = HttpSettings(port=0, body_seconds=0.5)
-    with serve(script, settings=settings) as address, httpx2.Client(base_url=address) as user:
+    with serve(script, http=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
         run = begin(user, 'Go')['run']
         stuck = socket.socket()
         stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -295,7 +298,7 @@ def test_ten_thousand_connections_are_refused_and_leave_the_server_well(serve: S
         assert b' 429 ' in head
         assert 'connections from this address' in json.loads(body)['error']
         opened.close()
-        with httpx2.Client(base_url=address) as user:
+        with httpx2.Client(base_url=address, timeout=60) as user:
             for _ in range(1000):
                 with contextlib.suppress(httpx2.RemoteProtocolError):
                     if user.get('/api/health').status_code == 200:

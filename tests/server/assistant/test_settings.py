@@ -42,7 +42,10 @@ def test_a_turn_takes_another_model_and_mode_and_the_next_one_goes_back(
     script = ['Said by the first.'] * 2
     folder = tmp_path / 'shared'
     folder.mkdir()
-    with serve(script, settings=settings, workspace=folder) as address, httpx2.Client(base_url=address) as user:
+    with (
+        serve(script, settings=settings, workspace=folder) as address,
+        httpx2.Client(base_url=address, timeout=60) as user,
+    ):
         shown = user.get('/api/settings')
         assert SECRET not in shown.text
         names = [model['name'] for model in shown.json()['models']]

@@ -182,6 +182,7 @@ async def fork_run(conversations: Conversations, request: Request) -> Response:
     with a message, or with another model."""
     wanted = parse_request(ForkRequest, await request.body())
     store, run, user, session = conversations.store, request.path_params['id'], request.scope['owner'], new_session()
+    await info_of(store, run, user)
     if (wanted.before is None) == (wanted.edit is None):
         msg = 'give either `before` or `edit`'
         raise BadRequest(msg)
