@@ -23,6 +23,7 @@ from habilis.journal.leases import claims
 
 _ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
 _POLL_SECONDS = 0.1
+_BUSY_SECONDS = 1.0
 _TAKEN_OVER, _LAST_OWNER = 'taken over', 'last owner'
 """Fields of the note about a takeover."""
 
@@ -110,6 +111,21 @@ async def run_job(
         if isinstance(error, JournalError):
             raise
     return await outcome_of(store, run, flow)
+
+
+async def finish_job(run: str, store: Store, *, apps: Sequence[str] = ()) -> None:
+    """Execute a queued or abandoned run to its end, or wait for it while another process executes it.
+
+    What an engine starts somewhere, at least once: calls for the same run in several processes do no harm.
+    """
+    while True:
+        try:
+            await run_job(Job(run=run), store, apps=apps, interrupted='queued', check=check_deaths)
+        except RunBusy:  # its lease expires if that process has died on another machine
+            if (await store.info(run)).status not in _ENDED:
+                await asyncio.sleep(_BUSY_SECONDS)
+                continue
+        return
 
 
 async def _exists(store: Store, run: str) -> bool:

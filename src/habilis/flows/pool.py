@@ -40,13 +40,13 @@ class WorkerPool:
         Args:
             store: the URL of a store that other processes can open too.
             apps: modules with flows, which the workers import.
-            workers: number of processes.
+            workers: number of processes; 0 to leave the runs to `habilis worker`, started elsewhere.
             limit: maximum number of runs at a time for each worker.
             pause: seconds between two polls of the store.
             deaths: how many processes may die while they execute a run; then the run fails.
         """
-        if workers < 1:
-            msg = f'workers={workers!r}: give 1 or more'
+        if workers < 0:
+            msg = f'workers={workers!r}: give 1 or more, or 0 if others work on this store'
             raise FlowError(msg)
         if store in {'off', 'memory:'}:
             msg = f'{store!r} exists in one process only: give a store that several processes can share'
@@ -114,7 +114,7 @@ class WorkerPool:
     async def _spawn(self) -> asyncio.subprocess.Process:
         named = [part for app in self._apps for part in ('--app', app)]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, '-m', 'habilis.flows.worker', *named, *self._options),
+            *(sys.executable, '-m', 'habilis', 'worker', *named, *self._options),
             stdin=asyncio.subprocess.PIPE,  # closes with this process, and then the worker stops
             stdout=asyncio.subprocess.PIPE,
             env={
