@@ -27,16 +27,17 @@ def worker(
         int, typer.Option('--deaths', metavar='N', help='How many processes may die of a run; then it fails.', min=1)
     ] = 3,
     until_empty: Annotated[bool, typer.Option('--until-empty', help='End when no run is queued or running.')] = False,
+    until_eof: Annotated[bool, typer.Option('--until-eof', help='End when stdin is closed, too.')] = False,
 ) -> None:
     """Execute the queued runs of a store, beside other workers, and take over those whose process has died.
 
     Ends at SIGTERM and Ctrl-C; runs that are under way go back to the queue.
     """
-    from habilis.flows.worker import serve
+    from habilis.flows.worker import WorkerOptions, serve
 
     read_settings()
-    options = {'limit': limit, 'pause': pause, 'deaths': deaths, 'until_empty': until_empty}
+    options = WorkerOptions(limit=limit, pause=pause, deaths=deaths, until_empty=until_empty)
     try:
-        asyncio.run(serve(store, apps or (), **options))  # type: ignore[arg-type]
+        asyncio.run(serve(store, apps or (), until_eof=until_eof, **options))
     except ImportError as error:
         raise typer.BadParameter(str(error), param_hint='--app') from None

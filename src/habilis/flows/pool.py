@@ -54,7 +54,7 @@ class WorkerPool:
         self._url = store
         self._apps = tuple(apps)
         self._workers = workers
-        self._options = ['--limit', str(limit), '--pause', str(pause), '--deaths', str(deaths)]
+        self._options = ['--until-eof', '--limit', str(limit), '--pause', str(pause), '--deaths', str(deaths)]
         self._handle: StoreHandle | None = None
         self._monitors: list[asyncio.Task[None]] = []
         self._processes: dict[int, asyncio.subprocess.Process] = {}

@@ -7,7 +7,6 @@ import logging
 import os
 import random
 import signal
-import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -119,15 +118,16 @@ class Worker:
         return False
 
 
-async def serve(store: str | None, apps: Sequence[str], **options: Unpack[WorkerOptions]) -> None:
-    """Execute runs until a signal arrives, or until standard input closes because the parent process has ended."""
+async def serve(
+    store: str | None, apps: Sequence[str], *, until_eof: bool = False, **options: Unpack[WorkerOptions]
+) -> None:
+    """Execute runs until a signal arrives; or, if asked to, until standard input closes: the parent has ended."""
     for app in apps:
         importlib.import_module(app)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    kind = os.fstat(sys.stdin.fileno()).st_mode
-    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):  # not in a container, where it is empty from the start
+    if until_eof:
         loop.add_reader(sys.stdin.fileno(), _read_stdin, stop)
     handle = await store_handle(store)
     try:
