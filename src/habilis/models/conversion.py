@@ -32,8 +32,19 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from habilis.core.codec import Json
+from habilis.core.narrowing import is_dict, items_in, number, optional
 from habilis.models.connection import MERGED
-from habilis.models.contract import Delta, Finish, Function, FunctionCall, Message, Options, Reply, Role
+from habilis.models.contract import (
+    Delta,
+    Finish,
+    Function,
+    FunctionCall,
+    Message,
+    Options,
+    Reply,
+    ReplyToken,
+    Role,
+)
 from habilis.models.http_response import OBSERVED, ObservedResponse
 from habilis.models.providers import Provider
 
@@ -207,6 +218,16 @@ def reply_from(response: ModelResponse) -> Reply:
         calls=calls,
         thinking=''.join(part.content for part in response.parts if isinstance(part, ThinkingPart)),
         finish='calls' if calls and finish in {'stop', 'other'} else finish,
+        tokens=_tokens((response.provider_details or {}).get('logprobs')),
+    )
+
+
+def _tokens(logprobs: object) -> tuple[ReplyToken, ...]:
+    """The tokens of a reply as OpenAI's protocol has them: without ids, which some servers add."""
+    return tuple(
+        ReplyToken(text=str(one['token']), logprob=number(one['logprob']), id=optional(one.get('token_id'), int))
+        for one in items_in(logprobs)
+        if is_dict(one) and 'token' in one and 'logprob' in one
     )
 
 
