@@ -168,5 +168,5 @@ def test_pass_at_k_is_the_unbiased_estimate() -> None:
 async def test_code_that_cannot_prepare_its_sandbox_is_named() -> None:
     tasks = [RolloutTask(task='Nothing.', prepare='1 / 0')]
     async with Agent(ScriptedModel([]), journal='off') as agent, Rollouts(agent, tasks) as rollouts:
-        with pytest.raises(AgentError, match='prepares the sandbox of .* failed: ZeroDivisionError'):
+        with pytest.raises(AgentError, match=r'prepares the sandbox of .* failed: ZeroDivisionError'):
             [group async for group in rollouts]
