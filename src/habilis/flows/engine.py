@@ -21,8 +21,8 @@ from habilis.journal.copies import new_run_id
 from habilis.journal.creation import create_run
 from habilis.journal.leases import claims
 
-_ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
-_POLL_SECONDS = 0.1
+ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
+POLL_SECONDS = 0.1
 _BUSY_SECONDS = 1.0
 _TAKEN_OVER, _LAST_OWNER = 'taken over', 'last owner'
 """Fields of the note about a takeover."""
@@ -106,7 +106,7 @@ async def run_job(
     except FlowPaused:
         pass
     except Exception as error:
-        if (await store.info(run)).status not in _ENDED:
+        if (await store.info(run)).status not in ENDED:
             raise
         if isinstance(error, JournalError):
             raise
@@ -122,7 +122,7 @@ async def finish_job(run: str, store: Store, *, apps: Sequence[str] = ()) -> Non
         try:
             await run_job(Job(run=run), store, apps=apps, interrupted='queued', check=check_deaths)
         except RunBusy:  # its lease expires if that process has died on another machine
-            if (await store.info(run)).status not in _ENDED:
+            if (await store.info(run)).status not in ENDED:
                 await asyncio.sleep(_BUSY_SECONDS)
                 continue
         return
@@ -148,8 +148,8 @@ async def outcome_of(store: Store, run: str, flow: Flow[..., object]) -> Outcome
 
 async def wait_in_store(store: Store, run: str, *, apps: Sequence[str] = ()) -> Outcome:
     """Poll the store until a run has ended, or waits for a person."""
-    while (info := await store.info(run)).status not in _ENDED:  # noqa: ASYNC110 - other processes cannot set an event here
-        await asyncio.sleep(_POLL_SECONDS)
+    while (info := await store.info(run)).status not in ENDED:  # noqa: ASYNC110 - other processes cannot set an event here
+        await asyncio.sleep(POLL_SECONDS)
     return await outcome_of(store, run, load_target(info.name, apps=apps))
 
 

@@ -13,6 +13,7 @@ from habilis.flows.contract import FlowError, Job, Outcome
 from habilis.flows.engine import DEATHS, READY, queue_job, wait_in_store
 from habilis.flows.stores import StoreHandle, store_handle
 from habilis.flows.tasks import cancel_tasks
+from habilis.flows.watch import StoreWatch
 
 logger = logging.getLogger('habilis.flows')
 _START_SECONDS = 60.0
@@ -56,6 +57,7 @@ class WorkerPool:
         self._workers = workers
         self._options = ['--until-eof', '--limit', str(limit), '--pause', str(pause), '--deaths', str(deaths)]
         self._handle: StoreHandle | None = None
+        self._watch: StoreWatch | None = None
         self._monitors: list[asyncio.Task[None]] = []
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._closing = False
@@ -82,11 +84,16 @@ class WorkerPool:
 
     async def wait(self, run: str) -> Outcome:
         """See `Engine`."""
-        return await wait_in_store(self._store.store, run, apps=self._apps)
+        store = self._store.store
+        self._watch = self._watch or StoreWatch(store)
+        await self._watch.ended(run)
+        return await wait_in_store(store, run, apps=self._apps)
 
     async def close(self) -> None:
         """See `Engine`. Running runs go back to `queued`."""
         self._closing = True
+        if self._watch is not None:
+            await self._watch.close()
         await cancel_tasks([monitor for monitor in self._monitors if not monitor.done()])
         await asyncio.gather(*(self._stop(process) for process in list(self._processes.values())))
         if self._handle is not None:
