@@ -19,7 +19,7 @@ INSTALLATION = {
     'namespaces': 'namespaces, which are refused here: in a container, use --security-opt seccomp=unconfined',
     'chromium': 'Chromium: apt-get install chromium',
     'curl': 'curl: apt-get install curl',
-    'dask': "Dask: .venv/bin/pip install -c constraints.txt -e '.[dask]'",
+    'distributed': "Dask: .venv/bin/pip install -c constraints.txt -e '.[dask]'",
     'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
     'git': 'git: apt-get install git',
     'node': 'programs of npm, and Node 20 or newer: make node',

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,9 @@ def nodes(place: Place, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
     """The address of a Ray cluster of two nodes that have sandboxes, and a head that has none."""
     require_package('ray')
     monkeypatch.setenv('RAY_AUTH_MODE', 'disabled')
-    from ray.cluster_utils import Cluster
-
-    cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 0, 'include_dashboard': False})
+    cluster = import_module('ray.cluster_utils').Cluster(
+        initialize_head=True, head_node_args={'num_cpus': 0, 'include_dashboard': False}
+    )
     try:
         for _ in range(2):
             cluster.add_node(num_cpus=2, resources={'sandboxes': 2})

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from habilis import Agent, ScriptedModel
-from habilis.agent.contract import RunLimits
+from habilis.agent.contract import RunLimits, Step
 from habilis.agent.durable.training_rows import to_json_lines
 from habilis.core.errors import AgentError
 from habilis.journal import MemoryStore
@@ -52,6 +53,10 @@ class Seeded:
             call = FunctionCall(id=f'call{first}', name='python', arguments=json.dumps({'code': text}))
             return Reply(calls=(call,), tokens=tokens, usage=Usage(requests=1))
         return Reply(text=code(text), tokens=tokens, usage=Usage(requests=1))
+
+
+def length(_: RolloutTask, step: Step) -> float:
+    return len(step.code or '')
 
 
 async def sampled(agent: Agent, **options: object) -> list[RolloutGroup]:
@@ -99,7 +104,7 @@ async def test_rewards_can_be_code_that_what_the_model_ran_cannot_change() -> No
             0.0,
             0.0,
         ]
-        groups = await sampled(agent, samples=1, reward=inside, step_reward=lambda task, step: len(step.code or ''))
+        groups = await sampled(agent, samples=1, reward=inside, step_reward=length)
     assert [one.reward for group in groups for one in group.rollouts] == [0.21, 0.04]
     assert groups[0].rollouts[0].step_rewards == (float(len(cheats) - len(code(''))),)
 
@@ -120,10 +125,8 @@ async def test_exported_rollouts_have_the_form_of_conversations_and_one_schema(t
     assert [len(row['messages']) for row in solved] == [5] * len(solved)  # type: ignore[arg-type]
     assert {row['tools'][0]['function']['name'] for row in rows} == {'python'}  # type: ignore[index, call-overload]
     require_package('pyarrow')
-    from pyarrow import json as arrow
-
     (tmp_path / 'groups.jsonl').write_text(to_json_lines(rows), 'utf-8')
-    table = arrow.read_json(tmp_path / 'groups.jsonl')
+    table = import_module('pyarrow.json').read_json(tmp_path / 'groups.jsonl')
     assert table.num_rows == 8
     assert table.column('reward').to_pylist() == [row['reward'] for row in rows]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from types import TracebackType
@@ -29,7 +30,7 @@ class ClusterEngine(ABC):
         if store in {'off', 'memory:'}:
             msg = f'{store!r} exists in one process only: give a store that all machines can reach'
             raise FlowError(msg)
-        self._url = store
+        self._url = _absolute(store)
         self._apps = tuple(apps)
         self._room = asyncio.Semaphore(limit)
         self._handle: StoreHandle | None = None
@@ -119,6 +120,12 @@ class ClusterEngine(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _absolute(store: str) -> str:
+    """The URL of a store; of a file on a disk that is shared, with its whole path: processes have other folders."""
+    kind, colon, path = store.rpartition(':') if '//' not in store else (store, '', '')
+    return f'{kind}{colon}{os.path.abspath(os.path.expanduser(path))}' if path else store
 
 
 # In a process of the cluster ------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """`DaskEngine`: runs as tasks of a Dask cluster."""
 
 from collections.abc import Awaitable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
 from habilis.flows.cluster import LIMIT, ClusterEngine, finish_run
 
 try:
-    from distributed import Client
+    distributed = import_module('distributed')
 except ImportError as error:
     msg = 'Dask is not installed: pip install "habilis[dask]"'
     raise ImportError(msg) from error
@@ -38,13 +40,12 @@ class DaskEngine(ClusterEngine):
         self._given = {} if address else {'n_workers': workers, 'threads_per_worker': 1, 'dashboard_address': None}
         self._address = address
         self._resources = dict(resources or {}) or None
-        self._client: Client | None = None
+        self._client: Any = None
 
     async def _connect(self) -> None:
-        self._client = await Client(self._address, asynchronous=True, **self._given)
+        self._client = await distributed.Client(self._address, asynchronous=True, **self._given)
 
     async def _start(self, run: str) -> Awaitable[object]:
-        assert self._client is not None
         return self._client.submit(finish_run, self._url, run, self._apps, resources=self._resources, pure=False)
 
     async def _disconnect(self) -> None:

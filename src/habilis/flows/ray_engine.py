@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
+from importlib import import_module
 
 from habilis.flows.cluster import LIMIT, ClusterEngine, finish_run
 
 try:
-    import ray
+    ray = import_module('ray')
 except ImportError as error:
     msg = 'Ray is not installed: pip install "habilis[ray]"'
     raise ImportError(msg) from error
@@ -65,7 +66,7 @@ class RayEngine(ClusterEngine):
             ray.shutdown()
 
 
-async def _cancellable(reference: 'ray.ObjectRef[None]') -> None:
+async def _cancellable(reference: Awaitable[None]) -> None:
     try:
         await reference
     except asyncio.CancelledError:

@@ -1,10 +1,13 @@
 """`habilis map`: each task once, however often it is killed and started again."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -123,9 +126,7 @@ def test_a_map_whose_processes_are_killed_ends_whole_and_repeats_nothing(place: 
     assert effects(place) == effects_of(*names) + Counter(['t2-2'])  # the call that was under way
 
 
-def _wait(condition, process: subprocess.Popen[bytes] | None = None) -> None:
-    import asyncio
-
+def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
     def check() -> bool:
         assert process is None or process.poll() is None, 'it has ended too early'
         return condition()
@@ -139,14 +140,9 @@ def test_options_make_an_agent_in_each_worker_and_results_can_be_parquet(place: 
     model = script(place.folder, code('x = len(name)'), code('final_answer(x + 1)'))
     done = map_tasks('--model', model, '--store', 'runs.db', '-o', 'results.parquet', '--output-type', 'int')
     assert done.returncode == 0, done.stderr
-    from pyarrow import parquet
-
-    rows = parquet.read_table('results.parquet').to_pylist()
-    assert [(row['id'], row['output'], row['steps']) for row in sorted(rows, key=lambda row: row['number'])] == [
-        ('a', '2', 2),
-        ('b', '2', 2),
-        ('c', '2', 2),
-    ]
+    rows = import_module('pyarrow.parquet').read_table('results.parquet').to_pylist()
+    found = sorted((row['number'], row['id'], row['output'], row['steps']) for row in rows)
+    assert found == [(1, 'a', '2', 2), (2, 'b', '2', 2), (3, 'c', '2', 2)]
 
 
 @pytest.mark.parametrize(
@@ -158,3 +154,17 @@ def test_a_line_that_is_no_task_is_named(place: Place, line: str, problem: str) 
     wrong = map_tasks()
     assert wrong.returncode == 2
     assert problem in wrong.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(('engine', 'package'), [('ray', 'ray'), ('dask', 'distributed')])
+def test_a_map_can_be_done_by_a_cluster(
+    place: Place, monkeypatch: pytest.MonkeyPatch, engine: str, package: str
+) -> None:
+    require_package(package)
+    monkeypatch.setenv('RAY_AUTH_MODE', 'disabled')
+    write_tasks(place, 'a', 'b', 'c')
+    variables = {**environment(), 'PYTHONWARNINGS': 'ignore'}  # those of Ray and Dask are not ours to mend
+    done = habilis('map', 'tasks.jsonl', *APP, '--engine', engine, fresh=True, env=variables)
+    assert (done.returncode, results(place)) == (0, {'a': 'A', 'b': 'B', 'c': 'C'}), done.stderr
+    assert effects(place) == effects_of('a', 'b', 'c')

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,6 +19,7 @@ from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.codec import pack
+from habilis.core.folders import data_folder
 from habilis.core.settings import Settings
 from habilis.core.status_line import current_status
 from habilis.flows.engine import Engine
@@ -79,10 +80,11 @@ class MapExecution:
             reserve=float(str(self._request.settings.get('max_cost') or 0)),
             in_flight=max(IN_FLIGHT, 4 * options.limit * _count(options.workers)),
         )
-        handle = await store_handle(self._settings.journal)
+        url = self._settings.journal or f'sqlite:{data_folder() / "runs.db"}'
+        handle = await store_handle(url)
         try:
             async with (
-                _engine(options, self._settings.journal) as engine,
+                _engine(options, url) as engine,
                 contextlib.aclosing(map_tasks(what, self._tasks, engine=engine, store=handle.store)) as outcomes,
             ):
                 self._show()
@@ -116,7 +118,7 @@ class MapExecution:
 
 
 @contextlib.asynccontextmanager
-async def _engine(options: 'MapOptionsGroup', store: str) -> AsyncIterator[Engine]:
+async def _engine(options: 'MapOptionsGroup', store: str) -> AsyncGenerator[Engine]:
     """The engine that the options name, started."""
     if options.engine == 'local':
         async with WorkerPool(store, apps=(), workers=_count(options.workers), limit=options.limit) as pool:

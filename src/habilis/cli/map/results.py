@@ -4,8 +4,9 @@ import contextlib
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import TextIO
 
 import typer
@@ -25,19 +26,13 @@ _NONE = TaskResult(output=None, ended='')
 
 def row_of(outcome: MapOutcome) -> dict[str, object]:
     """An outcome as a row: the same columns for all of them."""
-    fields = asdict(outcome.result or _NONE) | {'ended': outcome.ended}
-    task = outcome.task
-    return {
-        'number': task.number,
-        'id': task.id,
-        'task': task.task,
-        'run': outcome.run,
-        'error': outcome.error,
-    } | fields
+    task, result = outcome.task, asdict(outcome.result or _NONE)
+    row: dict[str, object] = {'number': task.number, 'id': task.id, 'task': task.task, 'run': outcome.run}
+    return {**row, **result, 'ended': outcome.ended, 'error': outcome.error}
 
 
 @contextlib.contextmanager
-def results_file(file: str) -> Iterator[Write]:
+def results_file(file: str) -> Generator[Write]:
     """Writes outcomes to a file as they come. Raises `FileFailed`, and `BadParameter` without pyarrow."""
     if file.endswith('.parquet'):
         with _parquet(file) as write:
@@ -60,10 +55,9 @@ def _write_line(stream: TextIO, outcome: MapOutcome) -> None:
 
 
 @contextlib.contextmanager
-def _parquet(file: str) -> Iterator[Write]:
+def _parquet(file: str) -> Generator[Write]:
     try:
-        import pyarrow as pa
-        from pyarrow import parquet
+        pa, parquet = import_module('pyarrow'), import_module('pyarrow.parquet')
     except ImportError:
         msg = 'Parquet needs pyarrow: pip install "habilis[parquet]"'
         raise typer.BadParameter(msg, param_hint='--output') from None
