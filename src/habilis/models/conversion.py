@@ -32,7 +32,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from habilis.core.codec import Json
-from habilis.core.narrowing import is_dict, items_in, number, optional
+from habilis.core.narrowing import fields_in, items_in
 from habilis.models.connection import MERGED
 from habilis.models.contract import (
     Delta,
@@ -224,11 +224,12 @@ def reply_from(response: ModelResponse) -> Reply:
 
 def _tokens(logprobs: object) -> tuple[ReplyToken, ...]:
     """The tokens of a reply as OpenAI's protocol has them: without ids, which some servers add."""
-    return tuple(
-        ReplyToken(text=str(one['token']), logprob=number(one['logprob']), id=optional(one.get('token_id'), int))
-        for one in items_in(logprobs)
-        if is_dict(one) and 'token' in one and 'logprob' in one
-    )
+    found: list[ReplyToken] = []
+    for one in map(fields_in, items_in(logprobs)):
+        text, logprob, identity = one.get('token'), one.get('logprob'), one.get('token_id')
+        if isinstance(text, str) and isinstance(logprob, (int, float)):
+            found.append(ReplyToken(text=text, logprob=logprob, id=identity if isinstance(identity, int) else None))
+    return tuple(found)
 
 
 def delta_from(event: ModelResponseStreamEvent) -> Delta | None:

@@ -1,7 +1,7 @@
 """Samples of an agent's runs with rewards, for those who train models."""
 
 from habilis.rollouts.contract import Rollout, RolloutGroup, RolloutTask, Sample
-from habilis.rollouts.environment import CodeEnvironment, Observation
+from habilis.rollouts.environment import CodeEnvironment, EnvironmentState
 from habilis.rollouts.export import group_rows, message_rows
 from habilis.rollouts.rewards import CodeReward, exact_reward
 from habilis.rollouts.rollouts import Rollouts
@@ -10,7 +10,7 @@ from habilis.rollouts.statistics import PassRate, pass_rate
 __all__ = [
     'CodeEnvironment',
     'CodeReward',
-    'Observation',
+    'EnvironmentState',
     'PassRate',
     'Rollout',
     'RolloutGroup',

@@ -19,7 +19,7 @@ from habilis.rollouts.rewards import exact_reward, reward_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observation:
+class EnvironmentState:
     """What the loop wants a reply to; or how the episode has ended."""
 
     messages: tuple[Message, ...] = ()
@@ -44,7 +44,7 @@ class CodeEnvironment(Closing):
         self._is_prepared = False
         self._episode: asyncio.Task[tuple[Result[object], float]] | None = None
 
-    async def reset(self) -> Observation:
+    async def reset(self) -> EnvironmentState:
         """Start an episode, from a copy of the prepared sandbox. One that is not done is dropped."""
         await self._drop()
         if not self._is_prepared:
@@ -53,7 +53,7 @@ class CodeEnvironment(Closing):
         self._episode = asyncio.create_task(self._run())
         return await self._next()
 
-    async def step(self, reply: str | Reply) -> Observation:
+    async def step(self, reply: str | Reply) -> EnvironmentState:
         """Give the next reply. Raises `AgentError` if no episode is under way."""
         if self._episode is None or self._episode.done():
             msg = 'the episode is done: start another one with reset()'
@@ -83,7 +83,7 @@ class CodeEnvironment(Closing):
             sample = Sample(task=task, result=result, sandbox=sandbox, prepared=self._preparation.sandbox)
             return result, await reward_of(self._reward, sample)
 
-    async def _next(self) -> Observation:
+    async def _next(self) -> EnvironmentState:
         """Wait until the loop asks for a reply, or has ended."""
         assert self._episode is not None
         asked = asyncio.create_task(self._caller.requests.get())
@@ -94,13 +94,13 @@ class CodeEnvironment(Closing):
         finally:
             await cancel_tasks([asked])
         result, reward = self._episode.result()
-        return Observation(messages=result.messages, reward=reward, is_done=True, result=result)
+        return EnvironmentState(messages=result.messages, reward=reward, is_done=True, result=result)
 
 
 class _Caller(WrapperModel):
     """A model whose replies come from the caller of the environment."""
 
-    requests: asyncio.Queue[Observation]
+    requests: asyncio.Queue[EnvironmentState]
     replies: asyncio.Queue[Reply]
 
     def clear(self) -> None:
@@ -110,7 +110,7 @@ class _Caller(WrapperModel):
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
         """See `Model`."""
         sent = tuple(as_sent(message) for message in messages)
-        self.requests.put_nowait(Observation(messages=sent, functions=options.functions))
+        self.requests.put_nowait(EnvironmentState(messages=sent, functions=options.functions))
         reply = await self.replies.get()
         return reply if reply.usage != Usage() else replace(reply, usage=Usage(requests=1))
 

@@ -4,12 +4,12 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING
 
 import typer
 
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.map.agents import FROM_OPTIONS
+from habilis.cli.map.options import MapOptionsGroup
 from habilis.cli.map.results import MapSummary, Write, results_file
 from habilis.cli.map.task_file import read_tasks
 from habilis.cli.model_choice import ModelRequest, choose_model
@@ -27,11 +27,8 @@ from habilis.flows.mapping import IN_FLIGHT, MapTask, TaskMap, map_tasks
 from habilis.flows.pool import WorkerPool
 from habilis.flows.stores import store_handle
 
-if TYPE_CHECKING:
-    from habilis.cli.map.command import MapOptionsGroup
 
-
-def execute(file: str, options: 'MapOptionsGroup', request: CommandRequest) -> int:
+def execute(file: str, options: MapOptionsGroup, request: CommandRequest) -> int:
     """Run the tasks of a file, print a summary, and return the exit code. Raises `HabilisError`."""
     tasks = read_tasks(file)
     settings = read_settings(request.load_settings)
@@ -56,7 +53,7 @@ class MapExecution:
     """One map, with its summary."""
 
     def __init__(
-        self, tasks: Sequence[MapTask], options: 'MapOptionsGroup', request: CommandRequest, settings: Settings
+        self, tasks: Sequence[MapTask], options: MapOptionsGroup, request: CommandRequest, settings: Settings
     ) -> None:
         self._tasks = tasks
         self._options = options
@@ -118,7 +115,7 @@ class MapExecution:
 
 
 @contextlib.asynccontextmanager
-async def _engine(options: 'MapOptionsGroup', store: str) -> AsyncGenerator[Engine]:
+async def _engine(options: MapOptionsGroup, store: str) -> AsyncGenerator[Engine]:
     """The engine that the options name, started."""
     if options.engine == 'local':
         async with WorkerPool(store, apps=(), workers=_count(options.workers), limit=options.limit) as pool:
