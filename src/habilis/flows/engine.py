@@ -214,8 +214,12 @@ class LocalEngine:
         run = await queue_job(job, self._store, apps=self._apps)
         work = run_job(replace(job, run=run, target=''), self._store, apps=self._apps, interrupted='queued')
         self._tasks[run] = task = asyncio.create_task(work, name=run)
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        task.add_done_callback(self._ended)
         return run
+
+    def _ended(self, task: 'asyncio.Task[Outcome]') -> None:
+        if not task.cancelled() and task.exception() is None:
+            self._tasks.pop(task.get_name(), None)  # the outcome is in the store; an engine may do a million runs
 
     async def wait(self, run: str) -> Outcome:
         """See `Engine`."""
