@@ -2,6 +2,7 @@
 
 import asyncio
 
+from habilis.core.errors import RunNotFound
 from habilis.flows.engine import ENDED, POLL_SECONDS
 from habilis.flows.tasks import cancel_tasks
 from habilis.journal import Store
@@ -33,6 +34,13 @@ class StoreWatch:
         while self._waiting:
             listed = [*await self._store.runs(status='queued'), *await self._store.runs(status='running')]
             for run in self._waiting.keys() - {info.run for info in listed}:
-                if (await self._store.info(run)).status in ENDED:  # it may have changed between the two lists
+                if await self._is_over(run):
                     self._waiting.pop(run).set_result(None)
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _is_over(self, run: str) -> bool:
+        """Whether a run that is in neither list has ended: its status may have changed between the two."""
+        try:
+            return (await self._store.info(run)).status in ENDED
+        except RunNotFound:  # deleted: who waits for it finds that out
+            return True
