@@ -84,9 +84,13 @@ def test_every_recording_is_used() -> None:
 
 
 async def test_the_tokens_of_a_reply_are_there_if_they_were_asked_for(server: ProtocolServer) -> None:
-    tokens = [{'token': 'a', 'logprob': -0.5, 'token_id': 7, 'top_logprobs': []}, {'token': 'b', 'logprob': 0}]
-    choice = {'index': 0, 'finish_reason': 'stop', 'message': {'role': 'assistant', 'content': 'ab'}}
-    choice['logprobs'] = {'content': [{'top_logprobs': [], **token} for token in tokens], 'refusal': None}
+    tokens = [{'token': text, 'logprob': logprob, 'top_logprobs': ()} for text, logprob in (('a', -0.5), ('b', 0))]
+    choice = {
+        'index': 0,
+        'finish_reason': 'stop',
+        'message': {'role': 'assistant', 'content': 'ab'},
+        'logprobs': {'content': tokens, 'refusal': None},
+    }
     whole = {'id': '1', 'object': 'chat.completion', 'created': 1, 'model': 'm', 'choices': [choice]}
     server.will_answer(answer_json(whole))
     model = EngineModel(config_for(server, 'openai', 'm'))
