@@ -227,6 +227,14 @@ def server(quick: Quick = False, json: Json = False, check: Check = False) -> No
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 
 
+@app.command()
+def engines(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Many scripted runs of three steps: in this process, in workers, and on Ray and Dask if they are installed."""
+    from benchmarks.engines.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+
+
 @app.command(epilog=INTEGRATIONS_EPILOG)
 def integrations(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Measure the sandbox inside other frameworks, next to what they run code with by default."""

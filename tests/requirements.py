@@ -7,6 +7,7 @@ continuous integration all of them are there, so a test that lacks one fails.
 import os
 import shutil
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,11 +19,14 @@ INSTALLATION = {
     'namespaces': 'namespaces, which are refused here: in a container, use --security-opt seccomp=unconfined',
     'chromium': 'Chromium: apt-get install chromium',
     'curl': 'curl: apt-get install curl',
+    'distributed': "Dask: .venv/bin/pip install -c constraints.txt -e '.[dask]'",
     'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
     'gradio': 'Gradio, in an environment of its own: make gradio',
     'git': 'git: apt-get install git',
     'node': 'programs of npm, and Node 20 or newer: make node',
+    'pyarrow': "pyarrow: .venv/bin/pip install -c constraints.txt -e '.[parquet]'",
     'postgres': 'a PostgreSQL server: apt-get install postgresql',
+    'ray': "Ray: .venv/bin/pip install -c constraints.txt -e '.[ray]'",
     'redis-server': 'a Redis server: apt-get install redis-server',
     'registry': 'the package registries, which cannot be reached from here',
     'rg': 'ripgrep: apt-get install ripgrep',
@@ -47,6 +51,12 @@ def missing(requirement: str, detail: str = '') -> NoReturn:
 def require(program: str) -> str:
     """Path of a program, without which this test is skipped."""
     return shutil.which(program) or missing(program)
+
+
+def require_package(name: str) -> None:
+    """Skip this test where a package of an extra is not installed."""
+    if find_spec(name) is None:
+        missing(name)
 
 
 def require_node(program: str) -> list[str]:

@@ -17,7 +17,7 @@ _FIRST_ROOMS: dict[str, frozenset[str]] = {
     'tools': frozenset({'core', 'sandbox'}),
     'memory': frozenset({'core', 'journal'}),
 }
-_LATER_ROOMS = ('agent', 'flows', 'forge', 'research', 'assistant', 'server', 'cli')
+_LATER_ROOMS = ('agent', 'flows', 'rollouts', 'forge', 'research', 'assistant', 'server', 'cli')
 """Each of these may import every room above it."""
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from habilis.models.contract import Delta, Reply
+from habilis.models.contract import Delta, Message, Options, Reply
 from habilis.models.engine import EngineModel
 from tests.cases import each_case
 from tests.models.conversation import CONVERSATIONS, config_for
-from tests.models.protocol_server import BASES, KINDS, Asked, Exchange, ProtocolServer, exchange
+from tests.models.protocol_server import BASES, KINDS, Asked, Exchange, ProtocolServer, answer_json, exchange
 
 PROVIDERS = sorted(BASES)
 
@@ -81,3 +81,20 @@ def test_every_recording_is_used() -> None:
     from tests.models.protocol_server import EXCHANGES
 
     assert {path.stem for path in EXCHANGES.iterdir()} == {f'{name}-{kind}' for name in PROVIDERS for kind in KINDS}
+
+
+async def test_the_tokens_of_a_reply_are_there_if_they_were_asked_for(server: ProtocolServer) -> None:
+    tokens = [{'token': text, 'logprob': logprob, 'top_logprobs': ()} for text, logprob in (('a', -0.5), ('b', 0))]
+    choice = {
+        'index': 0,
+        'finish_reason': 'stop',
+        'message': {'role': 'assistant', 'content': 'ab'},
+        'logprobs': {'content': tokens, 'refusal': None},
+    }
+    whole = {'id': '1', 'object': 'chat.completion', 'created': 1, 'model': 'm', 'choices': [choice]}
+    server.will_answer(answer_json(whole))
+    model = EngineModel(config_for(server, 'openai', 'm'))
+    reply = await model.request([Message(role='user', text='x')], Options(extra={'logprobs': True}))
+    await model.close()
+    assert server.last.json['logprobs'] is True
+    assert [(token.text, token.logprob) for token in reply.tokens] == [('a', -0.5), ('b', 0.0)]

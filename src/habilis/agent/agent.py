@@ -18,6 +18,7 @@ from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.status import status_hooks
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.run import Run
+from habilis.agent.loop.sandboxes import open_sandbox
 from habilis.agent.options import (
     AGENT_OPTIONS,
     AgentOptions,
@@ -52,6 +53,7 @@ from habilis.core.settings import load_settings
 from habilis.core.wrong_names import missing_attribute
 from habilis.models.contract import Model
 from habilis.models.usage import Ledger
+from habilis.sandbox import Sandbox
 
 T = TypeVar('T', default=Any)
 U = TypeVar('U')
@@ -289,6 +291,19 @@ class Agent(Decorators, Closing, Generic[T]):
             user: whose run it must be.
         """
         await self._runner.answer(run_id, answer, path=path, user=user)
+
+    # Parts of it ------------------------------------------------------------------------------------------------------
+
+    def with_model(self, model: Model) -> 'Agent[T]':
+        """The same agent with another model."""
+        other: Agent[T] = object.__new__(Agent)
+        other._runner = Runner(replace(self._runner.setup, model=model, model_settings={}), other)
+        return other
+
+    async def open_sandbox(self) -> Sandbox:
+        """A sandbox as the runs of this agent get it, to prepare it and to fork it. Whoever opens it closes it."""
+        setup = self._runner.setup
+        return await open_sandbox(setup.sandbox, setup.sandbox_settings, setup.tools)
 
     # Closing ----------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ COMMANDS = {
     'chat': ('habilis.cli.chat.command', 'Chat with the agent (the default in a terminal).'),
     'run': ('habilis.cli.run.command', 'Run a task: the model writes Python, the sandbox executes it.'),
     'research': ('habilis.cli.research.command', 'Research a goal, and write a report that cites its sources.'),
+    'map': ('habilis.cli.map.command', 'Run many tasks, each once: on all cores, or on a Ray or Dask cluster.'),
+    'worker': ('habilis.cli.worker', 'Execute the queued runs of a store, beside other workers.'),
     'runs': ('habilis.cli.runs.command', 'List, inspect, resume, fork and export recorded runs.'),
     'tools': ('habilis.cli.tools.command', 'List, search, build, test, run, change and share the tools of a library.'),
     'skills': ('habilis.cli.skills.command', 'List, show, add, check, make and export Agent Skills.'),

@@ -1,10 +1,11 @@
 """Options that several commands have, as dataclasses: each is listed once."""
 
 import inspect
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -42,6 +43,44 @@ def takes(*groups: type) -> Callable[[C], C]:
 def take(group: type[G], given: Mapping[str, Any]) -> G:
     """The options of a group among those that the command was given."""
     return group(**{field.name: given[field.name] for field in fields(group)})  # type: ignore[arg-type]
+
+
+def positive(value: float | None) -> float | None:
+    """Refuse a number that is no limit."""
+    if value is not None and not (value > 0 and math.isfinite(value)):
+        msg = f'expected a number above zero, not {value:g}'
+        raise typer.BadParameter(msg)
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptionsGroup:
+    """The limits of a run: of `habilis run` and `habilis map`."""
+
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            '--max-steps', metavar='N', help='Maximum number of model replies (default: 20).', callback=positive
+        ),
+    ] = None
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(
+            '--max-seconds',
+            metavar='S',
+            help='Time limit in seconds (default: 600 with a local model).',
+            callback=positive,
+        ),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option('--max-cost', metavar='USD', help='Cost limit in US dollars (default: none).', callback=positive),
+    ] = None
+
+    @property
+    def limits(self) -> dict[str, object]:
+        """The limits as settings."""
+        return {'max_steps': self.max_steps, 'max_seconds': self.max_seconds, 'max_cost': self.max_cost}
 
 
 @dataclass(frozen=True, kw_only=True)

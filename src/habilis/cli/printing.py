@@ -42,11 +42,11 @@ _NUMBERS = re.compile(r'[\d.,% ]+')
 _UNITS = ((86400.0, 'd'), (3600.0, 'h'), (60.0, 'min'), (1.0, 's'))
 
 
-def console() -> 'Console':
-    """A console on stdout."""
+def console(*, stderr: bool = False) -> 'Console':
+    """A console on stdout, or on stderr."""
     from rich.console import Console
 
-    shown = Console(highlight=False, markup=False, emoji=False)
+    shown = Console(highlight=False, markup=False, emoji=False, stderr=stderr)
     if shown.width < 1:  # COLUMNS=0 would hide everything
         shown.width = MAX_CELL_CHARS
     if shown.is_dumb_terminal and 'COLUMNS' not in os.environ:  # rich takes it for one of 80 columns
@@ -56,14 +56,16 @@ def console() -> 'Console':
     return shown
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: Sequence[str] = ('TITLE',)) -> None:
+def print_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: Sequence[str] = ('TITLE',), stderr: bool = False
+) -> None:
     """Print aligned columns. On a terminal, the flexible ones are truncated so that a row fits on a line.
 
     Where that would leave little of them, each row is a block instead: the flexible cells are wrapped below the others.
     """
     from rich.cells import cell_len
 
-    shown, on_terminal = console(), sys.stdout.isatty()
+    shown, on_terminal = console(stderr=stderr), (sys.stderr if stderr else sys.stdout).isatty()
     if on_terminal:
         head, rows = _without_empty(head, rows)
     flexes = [name in flexible for name in head]

@@ -21,8 +21,9 @@ from habilis.journal.copies import new_run_id
 from habilis.journal.creation import create_run
 from habilis.journal.leases import claims
 
-_ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
-_POLL_SECONDS = 0.1
+ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
+POLL_SECONDS = 0.1
+_BUSY_SECONDS = 1.0
 _TAKEN_OVER, _LAST_OWNER = 'taken over', 'last owner'
 """Fields of the note about a takeover."""
 
@@ -105,11 +106,26 @@ async def run_job(
     except FlowPaused:
         pass
     except Exception as error:
-        if (await store.info(run)).status not in _ENDED:
+        if (await store.info(run)).status not in ENDED:
             raise
         if isinstance(error, JournalError):
             raise
     return await outcome_of(store, run, flow)
+
+
+async def finish_job(run: str, store: Store, *, apps: Sequence[str] = ()) -> None:
+    """Execute a queued or abandoned run to its end, or wait for it while another process executes it.
+
+    What an engine starts somewhere, at least once: calls for the same run in several processes do no harm.
+    """
+    while True:
+        try:
+            await run_job(Job(run=run), store, apps=apps, interrupted='queued', check=check_deaths)
+        except RunBusy:  # its lease expires if that process has died on another machine
+            if (await store.info(run)).status not in ENDED:
+                await asyncio.sleep(_BUSY_SECONDS)
+                continue
+        return
 
 
 async def _exists(store: Store, run: str) -> bool:
@@ -132,8 +148,8 @@ async def outcome_of(store: Store, run: str, flow: Flow[..., object]) -> Outcome
 
 async def wait_in_store(store: Store, run: str, *, apps: Sequence[str] = ()) -> Outcome:
     """Poll the store until a run has ended, or waits for a person."""
-    while (info := await store.info(run)).status not in _ENDED:  # noqa: ASYNC110 - other processes cannot set an event here
-        await asyncio.sleep(_POLL_SECONDS)
+    while (info := await store.info(run)).status not in ENDED:  # noqa: ASYNC110 - other processes cannot set an event here
+        await asyncio.sleep(POLL_SECONDS)
     return await outcome_of(store, run, load_target(info.name, apps=apps))
 
 
@@ -198,8 +214,12 @@ class LocalEngine:
         run = await queue_job(job, self._store, apps=self._apps)
         work = run_job(replace(job, run=run, target=''), self._store, apps=self._apps, interrupted='queued')
         self._tasks[run] = task = asyncio.create_task(work, name=run)
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        task.add_done_callback(self._ended)
         return run
+
+    def _ended(self, task: 'asyncio.Task[Outcome]') -> None:
+        if not task.cancelled() and task.exception() is None:
+            self._tasks.pop(task.get_name(), None)  # the outcome is in the store; an engine may do a million runs
 
     async def wait(self, run: str) -> Outcome:
         """See `Engine`."""

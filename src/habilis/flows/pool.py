@@ -13,6 +13,7 @@ from habilis.flows.contract import FlowError, Job, Outcome
 from habilis.flows.engine import DEATHS, READY, queue_job, wait_in_store
 from habilis.flows.stores import StoreHandle, store_handle
 from habilis.flows.tasks import cancel_tasks
+from habilis.flows.watch import StoreWatch
 
 logger = logging.getLogger('habilis.flows')
 _START_SECONDS = 60.0
@@ -40,13 +41,13 @@ class WorkerPool:
         Args:
             store: the URL of a store that other processes can open too.
             apps: modules with flows, which the workers import.
-            workers: number of processes.
+            workers: number of processes; 0 to leave the runs to `habilis worker`, started elsewhere.
             limit: maximum number of runs at a time for each worker.
             pause: seconds between two polls of the store.
             deaths: how many processes may die while they execute a run; then the run fails.
         """
-        if workers < 1:
-            msg = f'workers={workers!r}: give 1 or more'
+        if workers < 0:
+            msg = f'workers={workers!r}: give 1 or more, or 0 if others work on this store'
             raise FlowError(msg)
         if store in {'off', 'memory:'}:
             msg = f'{store!r} exists in one process only: give a store that several processes can share'
@@ -54,8 +55,9 @@ class WorkerPool:
         self._url = store
         self._apps = tuple(apps)
         self._workers = workers
-        self._options = ['--limit', str(limit), '--pause', str(pause), '--deaths', str(deaths)]
+        self._options = ['--until-eof', '--limit', str(limit), '--pause', str(pause), '--deaths', str(deaths)]
         self._handle: StoreHandle | None = None
+        self._watch: StoreWatch | None = None
         self._monitors: list[asyncio.Task[None]] = []
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._closing = False
@@ -82,11 +84,16 @@ class WorkerPool:
 
     async def wait(self, run: str) -> Outcome:
         """See `Engine`."""
-        return await wait_in_store(self._store.store, run, apps=self._apps)
+        store = self._store.store
+        self._watch = self._watch or StoreWatch(store)
+        await self._watch.ended(run)
+        return await wait_in_store(store, run, apps=self._apps)
 
     async def close(self) -> None:
         """See `Engine`. Running runs go back to `queued`."""
         self._closing = True
+        if self._watch is not None:
+            await self._watch.close()
         await cancel_tasks([monitor for monitor in self._monitors if not monitor.done()])
         await asyncio.gather(*(self._stop(process) for process in list(self._processes.values())))
         if self._handle is not None:
@@ -114,7 +121,7 @@ class WorkerPool:
     async def _spawn(self) -> asyncio.subprocess.Process:
         named = [part for app in self._apps for part in ('--app', app)]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, '-m', 'habilis.flows.worker', *named, *self._options),
+            *(sys.executable, '-m', 'habilis', 'worker', *named, *self._options),
             stdin=asyncio.subprocess.PIPE,  # closes with this process, and then the worker stops
             stdout=asyncio.subprocess.PIPE,
             env={

@@ -37,6 +37,16 @@ def load_target(target: str, *, apps: Sequence[str] = ()) -> Flow[..., object]:
     raise TargetNotFound(msg)
 
 
+def load_name(target: str) -> object:
+    """The object at `module:name`, such as an agent. Raises `TargetNotFound`."""
+    module, _, name = target.partition(':')
+    found = _attribute(_import(module, target), name) if module and name else None
+    if found is None:
+        msg = f'there is no {target!r}: write it as `module:name`'
+        raise TargetNotFound(msg)
+    return found
+
+
 def agent_flow(agent: Agent[object]) -> Flow[..., object]:
     """A flow that runs an agent on a task, so that an engine can execute it. It returns the answer."""
 
@@ -59,14 +69,19 @@ def _import(module: str, target: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        msg = f'cannot import the flow {target}: {error}; make its module importable here'
+        msg = f'cannot import {target}: {error}; make its module importable here'
         raise TargetNotFound(msg) from error
 
 
-def _find(module: ModuleType, name: str) -> Flow[..., object] | None:
+def _attribute(module: ModuleType, name: str) -> object:
     found: object = module
     for part in name.split('.'):
         found = getattr(found, part, None)
+    return found
+
+
+def _find(module: ModuleType, name: str) -> Flow[..., object] | None:
+    found = _attribute(module, name)
     if isinstance(found, Workflow):
         return found.flow
     if isinstance(found, Flow):

@@ -118,6 +118,15 @@ class Usage:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReplyToken:
+    """One token of a reply, where the model says how likely it was."""
+
+    text: str
+    logprob: float
+    id: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Reply:
     """Reply of a model."""
@@ -132,6 +141,9 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     cached: bool = False
     """Whether the reply comes from the response cache."""
+
+    tokens: tuple[ReplyToken, ...] = ()
+    """Its tokens, if the request asked for `logprobs` (`Options.extra`) and the model gives them."""
 
     def __repr__(self) -> str:
         return short_repr(self)

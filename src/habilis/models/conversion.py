@@ -32,8 +32,19 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from habilis.core.codec import Json
+from habilis.core.narrowing import fields_in, items_in
 from habilis.models.connection import MERGED
-from habilis.models.contract import Delta, Finish, Function, FunctionCall, Message, Options, Reply, Role
+from habilis.models.contract import (
+    Delta,
+    Finish,
+    Function,
+    FunctionCall,
+    Message,
+    Options,
+    Reply,
+    ReplyToken,
+    Role,
+)
 from habilis.models.http_response import OBSERVED, ObservedResponse
 from habilis.models.providers import Provider
 
@@ -207,7 +218,18 @@ def reply_from(response: ModelResponse) -> Reply:
         calls=calls,
         thinking=''.join(part.content for part in response.parts if isinstance(part, ThinkingPart)),
         finish='calls' if calls and finish in {'stop', 'other'} else finish,
+        tokens=_tokens((response.provider_details or {}).get('logprobs')),
     )
+
+
+def _tokens(logprobs: object) -> tuple[ReplyToken, ...]:
+    """The tokens of a reply as OpenAI's protocol has them: without ids, which some servers add."""
+    found: list[ReplyToken] = []
+    for one in map(fields_in, items_in(logprobs)):
+        text, logprob, identity = one.get('token'), one.get('logprob'), one.get('token_id')
+        if isinstance(text, str) and isinstance(logprob, (int, float)):
+            found.append(ReplyToken(text=text, logprob=logprob, id=identity if isinstance(identity, int) else None))
+    return tuple(found)
 
 
 def delta_from(event: ModelResponseStreamEvent) -> Delta | None:

@@ -5,7 +5,8 @@ import inspect
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableSequence, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -70,7 +71,7 @@ class ScriptedModel:
             functions=functions, scripted=True, local=True, context_tokens=context_tokens, small=small, images=images
         )
         self._latency = latency
-        self.requests: list[ScriptedRequest] = []
+        self.requests: MutableSequence[ScriptedRequest] = []
         """The received requests, in order."""
 
     @classmethod
@@ -91,6 +92,14 @@ class ScriptedModel:
     def skip(self, replies: int) -> None:
         """Continue after the first `replies` replies, which an earlier process has used."""
         self._given = min(max(self._given, replies), len(self._replies))
+
+    def reply_by_turn(self) -> None:
+        """Reply by the place in the conversation, so that many runs share a script. Keeps one request only."""
+        self._script, self.requests = self._reply_of_turn, deque(maxlen=1)
+
+    def _reply_of_turn(self, messages: Sequence[Message]) -> Scripted:
+        self._given = sum(message.role == 'assistant' for message in messages)
+        return self._take()
 
     @property
     def name(self) -> str:
@@ -140,7 +149,7 @@ class ScriptedModel:
         return replace(reply, model=reply.model or self._name, usage=_usage(request, reply))
 
     def _take(self) -> Scripted:
-        if self._given == len(self._replies):
+        if self._given >= len(self._replies):
             msg = f'{self._name} has no more replies: request {self._given + 1}, but the script has only {self._given}'
             raise ModelError(msg)
         self._given += 1
@@ -151,6 +160,13 @@ class ScriptedModel:
         if reply.usage.seconds:
             return reply
         return replace(reply, usage=replace(reply.usage, seconds=time.perf_counter() - started))
+
+
+def script_of(model: Model) -> ScriptedModel | None:
+    """The scripted model that replies, also inside of other models."""
+    while isinstance(model, WrapperModel):
+        model = model.inner
+    return model if isinstance(model, ScriptedModel) else None
 
 
 class RecordingModel(WrapperModel):

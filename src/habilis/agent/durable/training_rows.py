@@ -26,7 +26,7 @@ async def training_rows(view: RunView) -> list[dict[str, Json]]:
     for trajectory in await read_trajectories(view):
         messages = _first_messages(trajectory)
         for turn in trajectory.turns:
-            messages += [_message(Message(role='user', text=text)) for text in turn.user_messages]
+            messages += [chat_message(Message(role='user', text=text)) for text in turn.user_messages]
             rows.append(_row(view, trajectory, turn, messages))
             messages += _messages_of(turn)
         if trajectory.turns:
@@ -72,7 +72,7 @@ def _first_messages(trajectory: Trajectory) -> list[Json]:
     """The conversation before the first step."""
     inputs = trajectory.inputs
     system: list[Json] = [{'role': 'system', 'content': inputs.system}] if inputs.system else []
-    history = [_message(as_sent(message)) for message in inputs.history if message.role != 'system']
+    history = [chat_message(as_sent(message)) for message in inputs.history if message.role != 'system']
     return [*system, *history, {'role': 'user', 'content': inputs.asked or inputs.task}]
 
 
@@ -82,9 +82,9 @@ def _messages_of(turn: RecordedStep) -> list[Json]:
     if reply is None:
         return []
     if reply.calls:
-        return [_message(reply.message), *_call_answers(turn, reply)]
+        return [chat_message(reply.message), *_call_answers(turn, reply)]
     observation: list[Json] = [{'role': 'user', 'content': turn.observation}] if turn.observation else []
-    return [_message(reply.message), *observation]
+    return [chat_message(reply.message), *observation]
 
 
 def _call_answers(turn: RecordedStep, reply: Reply) -> list[Json]:
@@ -102,7 +102,7 @@ def _call_answers(turn: RecordedStep, reply: Reply) -> list[Json]:
     return answers
 
 
-def _message(message: Message) -> Json:
+def chat_message(message: Message) -> dict[str, Json]:
     """A message in the form of the chat completions API."""
     fields: dict[str, Json] = {'role': message.role, 'content': message.text}
     if message.calls:

@@ -144,6 +144,16 @@ async def open_sandboxes(
     return Sandboxes(main=main, main_name=name, others=dict(others))
 
 
+async def open_sandbox(choice: SandboxChoice, settings: SandboxSettings, tools: Iterable[object]) -> Sandbox:
+    """A sandbox as runs get it; a copy, if they share one. Raises `AgentError` if they have several."""
+    if isinstance(choice, Sandbox):
+        return await choice.fork()
+    if not isinstance(choice, str):
+        msg = 'the runs of this agent have several sandboxes: create those that you need with Sandbox.create'
+        raise AgentError(msg)
+    return (await open_sandboxes(choice, settings, tools)).main
+
+
 def write_advice(tools: Iterable[object], folders: Sequence[Path], workspace: Path | None = None) -> str:
     """What code is told that tries to change files in these folders; empty if no tool asks before it does so.
 

@@ -1,13 +1,12 @@
 """Options of `habilis run`. Other rooms are imported when the command runs, so that `--help` is fast."""
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import typer
 
 from habilis.cli import options
-from habilis.cli.option_groups import WorkOptionsGroup, take, takes
+from habilis.cli.option_groups import LimitOptionsGroup, WorkOptionsGroup, take, takes
 from habilis.cli.run.task_input import read_files, read_task
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
@@ -36,38 +35,12 @@ Examples:
 OutputTypeName = Literal['int', 'float', 'str', 'bool', 'list', 'dict']
 
 
-def _positive(value: float | None) -> float | None:
-    if value is not None and not (value > 0 and math.isfinite(value)):
-        msg = f'expected a number above zero, not {value:g}'
-        raise typer.BadParameter(msg)
-    return value
-
-
 @dataclass(frozen=True, kw_only=True)
-class RunOptionsGroup:
+class RunOptionsGroup(LimitOptionsGroup):
     """The options that only `habilis run` has."""
 
     mode: options.Mode = None
     no_network: Annotated[bool, typer.Option('--no-network', help='Allow no connections (the default).')] = False
-    max_steps: Annotated[
-        int | None,
-        typer.Option(
-            '--max-steps', metavar='N', help='Maximum number of model replies (default: 20).', callback=_positive
-        ),
-    ] = None
-    max_seconds: Annotated[
-        float | None,
-        typer.Option(
-            '--max-seconds',
-            metavar='S',
-            help='Time limit in seconds (default: 600 with a local model).',
-            callback=_positive,
-        ),
-    ] = None
-    max_cost: Annotated[
-        float | None,
-        typer.Option('--max-cost', metavar='USD', help='Cost limit in US dollars (default: none).', callback=_positive),
-    ] = None
     output_type: Annotated[OutputTypeName | None, typer.Option('--output-type', help='Type the answer must have.')] = (
         None
     )
@@ -103,8 +76,7 @@ class RunOptionsGroup:
     @property
     def settings(self) -> dict[str, object]:
         """What replaces settings."""
-        limits = {'max_steps': self.max_steps, 'max_seconds': self.max_seconds, 'max_cost': self.max_cost}
-        return {**limits, 'summary': 'default' if self.summary else None}
+        return {**self.limits, 'summary': 'default' if self.summary else None}
 
     def check(self, work: WorkOptionsGroup) -> None:
         """Refuse what does not fit together."""

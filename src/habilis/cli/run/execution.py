@@ -35,8 +35,7 @@ from habilis.core.status_line import current_status
 from habilis.journal.copies import new_run_id
 from habilis.journal.stores.urls import OFF
 from habilis.models.contract import Model
-from habilis.models.scripted import ScriptedModel
-from habilis.models.wrapper import WrapperModel
+from habilis.models.scripted import script_of
 from habilis.tools import people_toolset
 
 
@@ -162,10 +161,8 @@ class Execution:
             await model.close()
 
     def _skip_recorded_replies(self, model: Model) -> None:
-        while isinstance(model, WrapperModel):
-            model = model.inner
-        if isinstance(model, ScriptedModel) and self._request.spec.is_resumption:
-            model.skip(self._request.replies)
+        if (script := script_of(model)) is not None and self._request.spec.is_resumption:
+            script.skip(self._request.replies)
 
     def _start(self, agent: Agent, meta: Mapping[str, object]) -> Coroutine[object, object, Result]:
         """Run the agent, or resume its run."""

@@ -25,6 +25,7 @@ CREATE TABLE {s}.runs (
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_of_user ON {s}.runs (of_user);
 CREATE INDEX runs_of_session ON {s}.runs (of_session);
+CREATE INDEX runs_of_status ON {s}.runs (status);
 CREATE TABLE {s}.lines (run text, seq bigint, line text NOT NULL, PRIMARY KEY (run, seq));
 CREATE TABLE {s}.blobs (run text, digest text, data bytea NOT NULL, PRIMARY KEY (run, digest));
 """

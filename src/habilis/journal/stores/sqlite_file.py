@@ -55,6 +55,7 @@ JOURNAL = Schema(
             epoch INTEGER, owner TEXT, claimed REAL, until REAL
         ) WITHOUT ROWID""",
         'CREATE INDEX runs_of_users ON runs (user, created)',
+        'CREATE INDEX runs_of_status ON runs (status)',  # workers look for queued and running ones all the time
         'CREATE TABLE records (run TEXT, seq INTEGER, line TEXT, PRIMARY KEY (run, seq)) WITHOUT ROWID',
         'CREATE TABLE blobs (run TEXT, digest TEXT, data BLOB, PRIMARY KEY (run, digest))',
     ),

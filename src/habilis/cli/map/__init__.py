@@ -1,0 +1,1 @@
+"""`habilis map`: run many tasks."""
