@@ -77,6 +77,8 @@ class ResearchModel(BaseModel):
     is_running: bool
     """Whether this server works on it."""
 
+    is_done: bool
+
 
 class Researches:
     """The researches under way in this process, by run."""
@@ -190,6 +192,7 @@ class Researches:
             tokens=state.spent.tokens,
             cost=state.spent.cost,
             is_running=self.is_running(run),
+            is_done=state.status == 'done',
         )
 
     async def report(self, user: str, run: str) -> bytes:
