@@ -26,6 +26,7 @@ export interface RunInfo {
 
 export interface RunDetails extends RunInfo {
   kind: 'agent' | 'flow';
+  name: string;
 }
 
 /** A run that has changed. */

@@ -37,6 +37,7 @@ from habilis.tools.web.contract import PageSource
 Watch = Callable[[str], None]
 """Called with a line about what has happened."""
 
+FLOW_NAME = 'research'
 RESEARCH_FLOW = f'{__name__}:research'
 """The name of researches in the journal."""
 
@@ -76,7 +77,7 @@ class Research:
         self._max_cost = max_cost
         self._watch: Watch = watch or _ignore
         self._journal: Journal | None = None
-        self._flow: Flow[..., Report] = flow(name='research')(self._research)
+        self._flow: Flow[..., Report] = flow(name=FLOW_NAME)(self._research)
 
     async def run(
         self,

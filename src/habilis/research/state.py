@@ -11,7 +11,7 @@ from habilis.journal.index import Index, name_of
 from habilis.journal.lookup import value_of
 from habilis.research.assembly import assemble
 from habilis.research.contract import ArchivedPage, Note, Report, ResearchError, Section, Spent, SubGoal
-from habilis.research.flow import RESEARCH_FLOW
+from habilis.research.flow import FLOW_NAME, RESEARCH_FLOW
 from habilis.research.investigation import GOAL, NOTES
 from habilis.research.page_archive import FETCH, FETCHED
 from habilis.research.planning import PLAN
@@ -26,6 +26,7 @@ _NOTES: Codec[list[Note]] = Codec(list[Note])
 _SECTION: Codec[Section] = Codec(Section)
 _OUTLINE: Codec[list[str]] = Codec(list[str])
 _ANSWER: Codec[ModelAnswer] = Codec(ModelAnswer)
+_REPORT: Codec[Report] = Codec(Report)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +98,13 @@ async def report_so_far(store: Store, run: str, *, user: str | None = None) -> R
     return await assemble(
         title, sections, state.plan, state.notes, state.pages, text_of, spent=state.spent, is_complete=False
     )
+
+
+async def read_report(store: Store, run: str, *, user: str | None = None) -> Report:
+    """The report of a run that is done; else what there is of it."""
+    await flow_info(store, run, user)
+    reports = await _StepResults(store, run, Index(await store.load(run))).results(FLOW_NAME, _REPORT)
+    return reports[-1] if reports else await report_so_far(store, run, user=user)
 
 
 async def _plan(reader: '_StepResults') -> list[SubGoal]:

@@ -30,7 +30,7 @@ Serve = Callable[..., 'contextlib.AbstractContextManager[str]']
 
 def service(folder: Path, script: 'Script | Sequence[Scripted]', http: HttpSettings, /, **options: Any) -> Server:
     """The assistant with the journal and the memory of a folder."""
-    watchers = Watchers()
+    watchers, open_source = Watchers(), options.pop('open_source', None)
 
     @contextlib.asynccontextmanager
     async def open_conversations() -> AsyncGenerator[Conversations]:
@@ -48,7 +48,7 @@ def service(folder: Path, script: 'Script | Sequence[Scripted]', http: HttpSetti
                 yield opened
 
         library = Library(folder / 'library')
-        yield Conversations(store, watchers, open_session, library, options.get('settings'))
+        yield Conversations(store, watchers, open_session, library, options.get('settings'), open_source)
         await store.close()
 
     return make_server(make_app(http, open_conversations), http, watchers.close)

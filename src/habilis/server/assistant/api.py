@@ -40,6 +40,7 @@ from habilis.server.assistant import (
     library_operations,
     memory_operations,
     openai_protocol,
+    research_operations,
     settings_operations,
     vercel_protocol,
 )
@@ -238,6 +239,7 @@ OPERATIONS = tuple(
         ('POST', f'{RUN}/resume', resume_run, None, TurnModel),
         ('POST', f'{RUN}/fork', fork_run, ForkRequest, TurnModel),
         *settings_operations.OPERATIONS,
+        *research_operations.OPERATIONS,
         *memory_operations.OPERATIONS,
         *library_operations.OPERATIONS,
         *file_operations.OPERATIONS,

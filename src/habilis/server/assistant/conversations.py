@@ -27,10 +27,12 @@ from habilis.journal.runs import list_runs, read_run
 from habilis.memory import Memory
 from habilis.models.contract import Model
 from habilis.models.files import File
+from habilis.server.assistant.researches import Researches
 from habilis.server.assistant.turn_choices import AS_BEFORE, OfferedModels, TurnChoice
 from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.server.operations import BadRequest
 from habilis.tools import ApprovalRequest
+from habilis.tools.web.contract import PageSource
 
 IDLE_SECONDS = 900.0
 MAX_OPEN = 50
@@ -234,6 +236,7 @@ class Conversations:
         open_session: OpenSession,
         library: Library | None = None,
         settings: Settings | None = None,
+        open_source: Callable[[], PageSource] | None = None,
     ) -> None:
         self.store = store
         self.watchers = watchers
@@ -244,6 +247,7 @@ class Conversations:
         """They say which models may be chosen."""
 
         self.offered_models = OfferedModels(self.settings)
+        self.researches = Researches(store, open_source)
         self._open_session = open_session
         self._open: dict[tuple[str, str], OpenConversation] = {}
         self._sent: dict[str, tuple[_Sent, asyncio.Task[str]]] = {}
@@ -377,7 +381,7 @@ class Conversations:
         """Stop a run. False if it is not under way here."""
         info = (await read_run(self.store, run, user=user)).info
         found = self._open.get((user, info.session))
-        return found is not None and found.stop()
+        return self.researches.stop(run) or (found is not None and found.stop())
 
     async def _of_run(self, user: str, run: str) -> OpenConversation:
         info = (await read_run(self.store, run, user=user)).info
@@ -409,7 +413,7 @@ class Conversations:
     async def close(self) -> None:
         """Close all. Turns under way are interrupted: the next server goes on with them."""
         self.store.freeze()
-        await asyncio.gather(*(one.close() for one in self._open.values()))
+        await asyncio.gather(self.researches.close(), *(one.close() for one in self._open.values()))
         await self.offered_models.close()
         self._open.clear()
 
