@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from habilis.agent import Agent
 from habilis.core.errors import ForgeError
 from habilis.core.settings import Settings
+from habilis.forge.agent_library import AgentLibrary
 from habilis.forge.contract import Manifest
 from habilis.forge.library.library import CODE, CURRENT, MANIFEST, TESTS, Library
 from habilis.models import ScriptedModel
@@ -55,7 +56,7 @@ class LargeLibrary(Library):
                 os.symlink(shared, self.folder / entry.name, target_is_directory=True)
         self._index.replace_all(entries)
         self._index.mark(self._stamp())
-        found = {one.name: one for query in QUERIES for one in self.search(query)}
+        found = {one.name for query in QUERIES for one in [*self.search(query), *AgentLibrary(self).search(query)]}
         for entry in entries:
             if entry.name in found and (link := self.folder / entry.name).is_symlink():
                 link.unlink()

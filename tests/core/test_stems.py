@@ -14,8 +14,8 @@ def test_stop_words_and_punctuation_are_dropped() -> None:
     assert Stemmer({'boat'}).terms('the boat') == ['the']
 
 
-def test_languages_without_spaces_are_compared_by_pairs_of_characters() -> None:
-    assert Stemmer().terms('東京駅 in 2030年') == ['東京', '京駅', '2030', '年']
+def test_languages_without_spaces_are_compared_by_characters_and_pairs_of_them() -> None:
+    assert Stemmer().terms('東京駅 in 2030年') == ['東', '京', '駅', '東京', '京駅', '2030', '年']
     assert Stemmer().terms('駅') == ['駅']
 
 

@@ -89,7 +89,11 @@ def definition_of(candidate: Candidate) -> ast.FunctionDef:
     """The definition of the function; that of one in JavaScript has no body."""
     is_python = candidate.language == 'python'
     tree = parse_module(candidate.code if is_python else javascript.python_definition(candidate.name, candidate.code))
-    return next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == candidate.name)
+    found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == candidate.name)
+    if (function := next(found, None)) is None:
+        msg = f'the code of the tool {candidate.name} defines no function of that name'
+        raise ToolDefinitionError(msg)
+    return function
 
 
 def _arguments(function: ast.FunctionDef) -> list[ast.arg]:

@@ -76,7 +76,7 @@ def test_a_library_that_is_a_file_is_a_usage_error(tmp_path: Path) -> None:
 def test_search_finds_and_says_if_nothing_fits(tools: Tools) -> None:
     assert 'double' in tools('search', 'twice a number').stdout
     [found] = data(tools('search', 'twice', '--limit', '1', '--json'))
-    assert (found['name'], found['score']) == ('double', 1.0)
+    assert (found['name'], found['score'] > 0.5) == ('double', True)
     done = tools('search', 'weather')
     assert (done.returncode, done.stdout) == (1, '')
     assert tools('search', 'twice the weather of Paris', '--threshold', '0.9').returncode == 1

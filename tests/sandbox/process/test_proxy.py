@@ -305,7 +305,7 @@ def test_a_granted_name_may_not_lead_to_a_private_address(web: int, monkeypatch:
         asked.append(host)
         return ['127.0.0.1']
 
-    monkeypatch.setattr(network, '_resolve', resolve)
+    monkeypatch.setattr(network, 'resolve', resolve)
     with proxied('rebound.example.org') as port:
         reply = ask(port, f'CONNECT rebound.example.org:{web} HTTP/1.1\r\n\r\n')
         assert reply.startswith(f'HTTP/1.1 403 this sandbox may not connect to rebound.example.org:{web}')

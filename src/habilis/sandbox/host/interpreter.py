@@ -258,12 +258,13 @@ class Interpreter(Interruptible):
             return
         host.end('time')
         guest.interrupt()
-        loop.call_later(GRACE, self._abandon, job)
+        loop.call_later(GRACE, self._abandon, guest, job)
 
-    def _abandon(self, job: WorkerCall[T]) -> None:
+    def _abandon(self, guest: Guest, job: WorkerCall[T]) -> None:
         """Stop waiting for a thread that is stuck in a host tool: it cannot be killed."""
         if job.running and not job.future.done():
-            self._guest = None  # never closed: the thread still runs in it
+            self._guest = None
+            job.afterwards = lambda: self._close(guest)  # not before: the thread still runs in it
             job.give_up(GuestDied('time', 'a tool of the host did not return in time'))
 
     async def _stop(self, host: CellHost, guest: Guest, job: WorkerCall[T]) -> None:
@@ -277,6 +278,8 @@ class Interpreter(Interruptible):
         await self.roll_back()
         if await job.ended(GRACE):
             await WORKERS.submit(lambda: self._close(guest))
+        else:
+            job.afterwards = lambda: self._close(guest)
 
     # Variables --------------------------------------------------------------------------------------------------------
 

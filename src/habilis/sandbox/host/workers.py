@@ -72,6 +72,8 @@ class WorkerCall(Generic[T]):
         self._ended: asyncio.Event | None = None
         self.future: asyncio.Future[T] = loop.create_future()
         self.running = True
+        self.afterwards: Callable[[], object] | None = None
+        """Called on a worker when the call itself has ended, if nobody waits for it any more."""
 
     def run(self) -> Callable[[], None]:
         """Make the call, on the worker. Returns a function that reports the outcome to the event loop."""
@@ -87,11 +89,15 @@ class WorkerCall(Generic[T]):
             self._loop.call_soon_threadsafe(self._end, outcome, failed)
         except RuntimeError:  # the loop is closed
             self._drop(outcome, failed)
+            if self.afterwards is not None:
+                self.afterwards()
 
     def _end(self, outcome: Any, failed: bool) -> None:
         self.running = False
         if self._ended is not None:
             self._ended.set()
+        if self.afterwards is not None:
+            WORKERS.submit(self.afterwards)
         if self.future.done():
             if self._discard is not None:
                 WORKERS.submit(lambda: self._drop(outcome, failed))
