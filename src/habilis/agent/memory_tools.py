@@ -76,10 +76,8 @@ def _entry_tools(memory: Memory, session: Callable[[], str], side: Side) -> list
         """Keep a fact about the user or their work for later conversations. Returns a sentence that says so."""
         turns = await memory.turns(session(), limit=1)
         source = turns[-1].id if turns else None
-        similar = [] if replaces else await memory.similar_facts(text)
         fact = await memory.add_fact(text, kind, source=source, replaces=replaces or None, everywhere=everywhere)
-        kept = [one for one in similar if one.id != fact.id and (await memory.get(one.id)) == one]
-        advice = ''.join(f'\nIf it replaces {one.text!r}: the same call with replaces={one.id!r}' for one in kept)
+        advice = '' if replaces else await _replaceable(memory, text)
         return f'Remembered: {fact.text} (id {fact.id}){advice}'  # models repeat the first line to the user
 
     @tool(side=side, as_sync=True, read_only=True)
@@ -107,6 +105,12 @@ def _entry_tools(memory: Memory, session: Callable[[], str], side: Side) -> list
         return len(await memory.forget(id))
 
     return [remember, recall, recent_conversations, forget]
+
+
+async def _replaceable(memory: Memory, text: str) -> str:
+    """How to say that a fact replaces one that is similar: only who says it knows."""
+    similar = await memory.similar_facts(text)
+    return ''.join(f'\nIf it replaces {one.text!r}: the same call with replaces={one.id!r}' for one in similar)
 
 
 def _task_tools(memory: Memory, side: Side) -> list[AnyTool]:

@@ -45,10 +45,7 @@ def render_pdf(report: Report) -> bytes:
     def write(text: str, size: float, gap: float = 2) -> None:
         document.set_font(font, size=size)
         for part in CITED.split(text):
-            if part in links:
-                document.write(size / 2, f'[{numbers[part]}]', links[part])
-            else:
-                document.write(size / 2, part)
+            document.write(size / 2, f'[{numbers[part]}]' if part in links else part, links.get(part, ''))
         document.ln(size / 2 + gap)
 
     try:
@@ -66,18 +63,18 @@ def render_pdf(report: Report) -> bytes:
             document.write(5, f'{number}. ')
             document.write(5, page.title, safe_address(page.url))
             write(f', accessed {page.accessed}, text {page.digest}', 10)
-            for citation in report.citations:
-                if citation.source == number:
-                    document.set_link(links[citation.id], y=document.get_y(), page=document.page)
-                    write(f'“{" ".join(citation.quote.split())}”' if font != CORE_FONT else _ascii(citation.quote), 9)
+            for citation in (one for one in report.citations if one.source == number):
+                document.set_link(links[citation.id], y=document.get_y(), page=document.page)
+                write(_quoted(citation.quote, font), 9)
     except FPDFException as error:
         msg = f'the report cannot be written as PDF: {error}; write it as .html or .md'
         raise ResearchError(msg) from error
     return bytes(document.output())
 
 
-def _ascii(quote: str) -> str:
-    return f'"{" ".join(quote.split())}"'
+def _quoted(quote: str, font: str) -> str:
+    words = ' '.join(quote.split())
+    return f'“{words}”' if font != CORE_FONT else f'"{words}"'
 
 
 def _font(document: FPDF, report: Report) -> str:

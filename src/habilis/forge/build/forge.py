@@ -214,21 +214,7 @@ class Forge:
 
     async def _implement(self, order: Order, spec: Specification, tests: str) -> tuple[str, str]:
         """Code that passes all tests, and on which independent implementations agree; and these tests."""
-        text = implementation_prompt(
-            spec.stub,
-            order.language,
-            request=order.request,
-            examples=order.shown_examples,
-            tools=self._helpers(order),
-        )
-        talks = [
-            StageConversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
-            for number in range(self.options.candidates or (3 if self.model.traits.small else 2))
-        ]
-        texts = [text] * len(talks)
-        if len(texts) > 1:  # three times the same code would agree about everything
-            texts[-1] += prompt('another_way')
-        written = await self._write_code(talks, texts, order, spec)
+        written = await self._first_code(order, spec)
         failed: set[str] = set()
         results: list[Verification] = []
         attempts: list[Verification] = []
@@ -256,6 +242,24 @@ class Forge:
                 break
         closest = max(attempts, key=lambda result: sum(test.ok for test in result.tests))
         raise Refused(f'no implementation passes the tests: {closest.report[:500]}')
+
+    async def _first_code(self, order: Order, spec: Specification) -> list[Written]:
+        """What independent candidates write first."""
+        text = implementation_prompt(
+            spec.stub,
+            order.language,
+            request=order.request,
+            examples=order.shown_examples,
+            tools=self._helpers(order),
+        )
+        talks = [
+            StageConversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
+            for number in range(self.options.candidates or (3 if self.model.traits.small else 2))
+        ]
+        texts = [text] * len(talks)
+        if len(texts) > 1:  # three times the same code would agree about everything
+            texts[-1] += prompt('another_way')
+        return await self._write_code(talks, texts, order, spec)
 
     async def _mend_tests(
         self, order: Order, spec: Specification, tests: str, written: Sequence[Written], results: list[Verification]
