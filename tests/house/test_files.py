@@ -15,6 +15,7 @@ BUILT = frozenset(
     {
         '__pycache__',
         '.git',
+        '.gradio',
         '.hypothesis',
         '.pytest_cache',
         '.ruff_cache',

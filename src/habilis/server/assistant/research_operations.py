@@ -8,7 +8,7 @@ from habilis.server.assistant.conversations import API_SESSION, Conversations
 from habilis.server.assistant.models import TurnModel, json_response
 from habilis.server.assistant.researches import NewResearch, PlanChangeRequest, ResearchModel
 from habilis.server.models import Done, parse_request
-from habilis.server.operations import AS_FILE, BadRequest
+from habilis.server.operations import AS_FILE
 
 RESEARCH = '/api/runs/{id}/research'
 
@@ -30,9 +30,6 @@ async def get_research(conversations: Conversations, request: Request) -> Respon
 async def change_research(conversations: Conversations, request: Request) -> Response:
     """Add a sub-goal, or drop one. The next planning obeys."""
     wanted = parse_request(PlanChangeRequest, await request.body())
-    if bool(wanted.add.strip()) == bool(wanted.drop):
-        msg = 'give either `add` or `drop`'
-        raise BadRequest(msg)
     change = PlanChange(add=wanted.add.strip(), drop=wanted.drop)
     await conversations.researches.change(request.scope['owner'], request.path_params['id'], change)
     return json_response(Done())

@@ -147,7 +147,10 @@ class Researches:
 
     async def change(self, user: str, run: str, change: PlanChange) -> None:
         """Change the plan; the next planning obeys. Raises `RunBusy` if another process works on it."""
-        await read_state(self._store, run, user=user)
+        await read_state(self._store, run, user=user)  # first: who may not see the run hears nothing else
+        if bool(change.add) == bool(change.drop):
+            msg = 'give either `add` or `drop`'
+            raise BadRequest(msg)
         if run in self._running:
             await self._running[run][0].change_plan(change)
         else:
