@@ -144,11 +144,15 @@ class BrokerClient:
     def _start(self) -> socket.socket:
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [*python_command(str(guest_folder(*INSIDE)), 'broker', 'main'), str(other.fileno()), str(os.getpid())]
-        with other:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, env={}, cwd='/', pass_fds=[other.fileno()], start_new_session=True
-            )
-        data, _ = kernel_calls.receive(own.fileno())
+        try:
+            with other:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, env={}, cwd='/', pass_fds=[other.fileno()], start_new_session=True
+                )
+            data, _ = kernel_calls.receive(own.fileno())
+        except BaseException:
+            own.close()
+            raise
         self.can_fork = bool(data and json.loads(data)['can_fork'])
         return own
 
