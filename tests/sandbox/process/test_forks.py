@@ -15,6 +15,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.process import kernel_calls as calls
 from habilis.sandbox.process.backend import ProcessBackend
+from habilis.sandbox.process.fork_checks import only_process
 from habilis.sandbox.process.guest import ProcessGuest
 from habilis.sandbox.process.zygotes import Zygotes
 from habilis.sandbox.session import Sandbox
@@ -62,6 +63,16 @@ async def test_a_fork_has_what_no_snapshot_can_hold_and_both_continue_alone(box:
             assert await value(third, 'next(seen)') == 2
         assert await value(twin, 'next(seen)') == 2
     assert await value(box, 'next(seen)') == 4
+
+
+async def test_large_memory_has_large_pages_so_that_a_fork_copies_few(box: Sandbox) -> None:
+    if '[madvise]' not in Path('/sys/kernel/mm/transparent_hugepage/enabled').read_text():
+        pytest.skip('this kernel gives large pages to everybody, or to nobody')
+    assert (await box.run('large = bytearray(64 << 20)')).ok
+    guest = guest_of(box)
+    assert isinstance(guest, ProcessGuest)
+    *_, interpreter = only_process(guest.pid, guest.origin.depth)
+    assert any('hg' in line.split() for line in interpreter.read('smaps').splitlines() if line.startswith('VmFlags'))
 
 
 async def test_a_fork_outlives_its_origin(tmp_path: Path) -> None:

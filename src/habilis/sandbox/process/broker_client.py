@@ -147,7 +147,12 @@ class BrokerClient:
         try:
             with other:
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, env={}, cwd='/', pass_fds=[other.fileno()], start_new_session=True
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    env={},
+                    cwd='/',
+                    pass_fds=[other.fileno()],
+                    start_new_session=True,
                 )
             data, _ = kernel_calls.receive(own.fileno())
         except BaseException:
