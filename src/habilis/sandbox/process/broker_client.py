@@ -28,7 +28,10 @@ INSIDE = tuple(
 T = TypeVar('T')
 ANSWER_SECONDS = 60.0
 STATUS_SECONDS = 5.0
-_PROGRAM = 'import sys; sys.path.append({folder!r}); from habilis.sandbox.process.{module} import {name}; {name}()'
+_PROGRAM = (
+    'import gc, sys; gc.disable(); '  # no collection while modules are imported: they stay
+    'sys.path.append({folder!r}); from habilis.sandbox.process.{module} import {name}; {name}()'
+)
 
 
 def python() -> str:
