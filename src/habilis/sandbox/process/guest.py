@@ -209,8 +209,8 @@ class ProcessGuest(PipeGuest):
     def _fork(
         self, origin: Origin, mounts: Sequence[Mount], settings: dict[str, Any]
     ) -> 'tuple[ProcessGuest, tuple[int, int, int]]':
-        streams = Streams(2)
         group = origin.groups.make(origin.limits) if origin.groups else None
+        streams = Streams(2)
         request = self._fork_request(origin, mounts) | {'settings': settings, 'group': group and str(group.folder)}
         try:
             with origin.family:
