@@ -49,7 +49,6 @@ class Sandbox(FileAccess):
         self._turns = ExclusiveUse()
         self._installing = asyncio.Lock()
         self._saver: asyncio.Task[None] | None = None
-        self._closing: asyncio.Task[None] | None = None
         self._failure: GuestFailed | None = None
         self.code_rules: CodeRules | None = options.code_rules
         """Checks for later cells; may be changed at any time."""
@@ -178,13 +177,10 @@ class Sandbox(FileAccess):
 
     async def close(self) -> None:
         """Stop the running cell and free all resources, even if the caller is cancelled. May be called twice."""
-        if self._closing is None:
-            self._turns.closed = True
+        if self._turns.closing is None:
             self._interpreter.interrupt()
-            if self._saver is not None:
-                self._saver.cancel()
-            self._closing = asyncio.get_running_loop().create_task(self._free())
-        await asyncio.shield(self._closing)
+            self._turns.closing = asyncio.create_task(self._free())
+        await asyncio.shield(self._turns.closing)
 
     async def _free(self) -> None:
         async with self._turns.lock:
