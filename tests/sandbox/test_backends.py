@@ -83,3 +83,10 @@ def test_a_backend_that_cannot_be_imported_says_why(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(importlib.metadata, 'entry_points', entry_points)
     with pytest.raises(BackendNotFound, match=r"'lame' cannot be loaded: No module named 'habilis_no_such_package'"):
         backends.backend('lame')
+
+
+def test_the_packages_of_others_are_read_only_for_a_backend_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(importlib.metadata, 'entry_points')
+    assert backends.settings_of('process') == {'allow_weak'}
+    with pytest.raises(AttributeError, match='entry_points'):
+        backends.settings_of('lame')

@@ -113,10 +113,13 @@ class SandboxPool:
         return len(self._used)
 
     async def close(self) -> None:
-        """Close all sandboxes, those in use too."""
+        """Close all sandboxes, those in use too, even if the caller is cancelled."""
         self._closed = True
         for task in self._background:
             task.cancel()
+        await asyncio.shield(asyncio.create_task(self._free()))
+
+    async def _free(self) -> None:
         await asyncio.gather(*self._background, return_exceptions=True)
         for sandbox in [*self._used, *self._ready]:
             await self.release(sandbox)

@@ -176,13 +176,13 @@ class Sandbox(FileAccess):
         await self._add_packages([package_text(package) for package in packages], replaces=True)
 
     async def close(self) -> None:
-        """Stop the running cell and free all resources. May be called twice."""
-        if self._turns.closed:
-            return
-        self._turns.closed = True
-        self._interpreter.interrupt()
-        if self._saver is not None:
-            self._saver.cancel()
+        """Stop the running cell and free all resources, even if the caller is cancelled. May be called twice."""
+        if self._turns.closing is None:
+            self._interpreter.interrupt()
+            self._turns.closing = asyncio.create_task(self._free())
+        await asyncio.shield(self._turns.closing)
+
+    async def _free(self) -> None:
         async with self._turns.lock:
             await self._interpreter.close()
             await WORKERS.submit(self._options.close)

@@ -1,6 +1,5 @@
 """A guest of the service, whose session is on the client: the server's side of `sandbox/remote/wire.py`."""
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -8,7 +7,8 @@ from habilis.core.codec import CodecError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Backend, Guest, GuestSpec, Mount
 from habilis.sandbox.files.temporary_folders import temporary_folder
-from habilis.sandbox.host.workers import WORKERS
+from habilis.sandbox.host.interpreter import start_guest
+from habilis.sandbox.host.workers import WORKERS, WorkerCall
 from habilis.sandbox.remote import file_sync
 from habilis.sandbox.remote.hosting import ClientSide
 from habilis.sandbox.remote.wire import Channel, Frame
@@ -37,7 +37,7 @@ class HostedGuest:
         folders = [file_sync.SyncedFolder(mount.source, writable=mount.writable) for mount in self._mounts]
         self._guest: Guest | None = None
         self._host = ClientSide(folders, limits.output_bytes, self.channel.send, lambda: self.channel.has_room)
-        self._request: asyncio.Future[None] | None = None
+        self._request: WorkerCall[None] | None = None
         self.busy = False
         self._files: list[str] = []
         self._closed = False
@@ -51,7 +51,7 @@ class HostedGuest:
         """Start the guest. Raises `SandboxError`."""
         spec = GuestSpec(limits=self._limits, mounts=self._mounts)
         try:
-            self._guest = await WORKERS.submit(lambda: self._backend.start(spec))
+            self._guest = await start_guest(self._backend, spec)
         except BaseException:
             self._remove_root()
             raise
@@ -82,7 +82,7 @@ class HostedGuest:
         elif frame.kind == 'enter' and not self.busy:
             files, self._files = self._files, []
             self.busy = True
-            self._request = WORKERS.submit(lambda: self._run(files, frame.body))
+            self._request = WORKERS.start(lambda: self._run(files, frame.body))
         else:
             msg = f'unexpected {frame.kind}'
             raise CodecError(msg)
@@ -93,16 +93,19 @@ class HostedGuest:
             return
         self._closed = True
         self._host.stop()
-        guest = self._guest
-        if guest is not None:
-            guest.interrupt()
-            if self._request is not None:
-                await asyncio.wait([self._request], timeout=10)
-            if self._request is None or self._request.done():
-                await WORKERS.submit(guest.close)
-        await WORKERS.submit(self._remove_root)
+        if self._guest is not None:
+            self._guest.interrupt()
+        if self._request is None:
+            await WORKERS.submit(self._free)
+        else:
+            await self._request.finish(self._free, 10)
 
     # On the thread of the guest ---------------------------------------------------------------------------------------
+
+    def _free(self) -> None:
+        if self._guest is not None:
+            self._guest.close()
+        self._remove_root()
 
     def _run(self, files: list[str], message: str) -> None:
         assert self._guest is not None

@@ -62,25 +62,26 @@ async def test_only_workers_have_the_deep_stack() -> None:
 
 
 async def test_a_cancelled_caller_can_still_wait_for_the_end_of_the_call() -> None:
-    go = threading.Event()
-    job = WORKERS.start(lambda: go.wait(5))
-    waiting = asyncio.ensure_future(job.future)
-    await asyncio.sleep(0)
-    waiting.cancel()
-    assert await job.ended(0.05) is False
+    go, ended = threading.Event(), list[str]()
+    job = WORKERS.start(lambda: (go.wait(60), ended.append('call')))
+    job.future.cancel()
+    await job.finish(lambda: ended.append('afterwards'), 0.05)
+    assert ended == []
     go.set()
-    assert await job.ended(5) is True
-    assert not job.running
+    await until(lambda: ended == ['call', 'afterwards'])
+    await job.finish(lambda: ended.append('later'), 60)
+    assert ended == ['call', 'afterwards', 'later']
 
 
 async def test_an_abandoned_call_continues_and_does_no_harm() -> None:
-    go = threading.Event()
-    job = WORKERS.start(lambda: go.wait(5))
-    job.give_up(TimeoutError('too long'))
+    go, ended = threading.Event(), threading.Event()
+    job = WORKERS.start(lambda: go.wait(60))
+    job.give_up(TimeoutError('too long'), ended.set)
     with pytest.raises(TimeoutError):
         await job.future
+    assert not ended.is_set()
     go.set()
-    assert await job.ended(5)
+    await until(ended.is_set)
 
 
 def test_a_loop_that_is_closed_meanwhile_is_no_harm() -> None:

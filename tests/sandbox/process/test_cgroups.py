@@ -2,14 +2,18 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from habilis.core.limits import Limits
 from habilis.sandbox import backends
+from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.process import cgroups
+from habilis.sandbox.process.backend import ProcessBackend
 from habilis.sandbox.session import Sandbox
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -43,6 +47,16 @@ async def test_each_guest_and_each_fork_has_a_group_which_is_removed(groups: cgr
             assert (await twin.run('6 * 7')).value == 42
     groups.make(Limits()).close()  # removes what was still ending before
     assert len(own_groups(groups)) <= 1
+
+
+async def test_a_start_without_a_group_leaves_no_descriptor(tmp_path: Path) -> None:
+    backend = ProcessBackend()
+    backend.start(GuestSpec()).close()
+    backend._level = replace(backend._level, groups=cgroups.Groups(tmp_path / 'gone', frozenset()))  # pyright: ignore[reportPrivateUsage]
+    before = len(os.listdir('/proc/self/fd'))
+    with pytest.raises(FileNotFoundError):
+        backend.start(GuestSpec())
+    await until(lambda: len(os.listdir('/proc/self/fd')) <= before)
 
 
 def test_groups_of_hosts_that_were_killed_are_removed(groups: cgroups.Groups) -> None:

@@ -1,5 +1,6 @@
 """Forks of the `process` backend: zygotes, and `fork(2)` of live sandboxes, which are separate from then on."""
 
+import asyncio
 import os
 import platform
 import signal
@@ -15,6 +16,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.process import kernel_calls as calls
 from habilis.sandbox.process.backend import ProcessBackend
+from habilis.sandbox.process.fork_checks import only_process
 from habilis.sandbox.process.guest import ProcessGuest
 from habilis.sandbox.process.zygotes import Zygotes
 from habilis.sandbox.session import Sandbox
@@ -64,6 +66,16 @@ async def test_a_fork_has_what_no_snapshot_can_hold_and_both_continue_alone(box:
     assert await value(box, 'next(seen)') == 4
 
 
+async def test_large_memory_has_large_pages_so_that_a_fork_copies_few(box: Sandbox) -> None:
+    if '[madvise]' not in Path('/sys/kernel/mm/transparent_hugepage/enabled').read_text():
+        pytest.skip('this kernel gives large pages to everybody, or to nobody')
+    assert (await box.run('large = bytearray(64 << 20)')).ok
+    guest = guest_of(box)
+    assert isinstance(guest, ProcessGuest)
+    *_, interpreter = only_process(guest.pid, guest.origin.depth)
+    assert any('hg' in line.split() for line in interpreter.read('smaps').splitlines() if line.startswith('VmFlags'))
+
+
 async def test_a_fork_outlives_its_origin(tmp_path: Path) -> None:
     async with await Sandbox.create('process', workspace=tmp_path) as origin:
         await origin.run(NUMBERS)
@@ -107,7 +119,7 @@ async def test_a_twin_is_confined_like_its_origin(box: Sandbox) -> None:
             assert (await sandbox.run(SETTLE)).ok
             for attack in (
                 "open('/usr/made', 'w')",
-                "open('/proc/1/environ')",
+                "open('/proc/1/environ').read()[0]",  # empty while the first process is replaced
                 "os.kill(1, 9) or open('/proc/1/mem')",
                 "os.mkdir('/private/new')",
                 "os.umask(0) and os.chroot('/tmp')",
@@ -292,6 +304,15 @@ async def test_a_spare_that_was_killed_is_not_used(zygote_without_folders: Zygot
     await until(lambda: spare.has_ended)
     async with await Sandbox.create('process') as sandbox:
         assert await value(sandbox, '1 + 1') == 2
+
+
+async def test_sandboxes_whose_zygote_was_killed_are_started_without_it(zygote: ProcessBackend, tmp_path: Path) -> None:
+    [found] = zygote._zygotes._zygotes.values()  # pyright: ignore[reportPrivateUsage]
+    found.guest.interrupt()
+    made = await asyncio.gather(*(Sandbox.create('process', workspace=tmp_path) for _ in range(3)))
+    for sandbox in made:
+        async with sandbox:
+            assert await value(sandbox, '1 + 1') == 2
 
 
 async def test_a_spare_ends_with_its_zygote(zygote_without_folders: Zygotes) -> None:

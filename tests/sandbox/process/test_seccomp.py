@@ -2,10 +2,11 @@
 
 import errno
 import fcntl
-import platform
+import os
 import socket
 import stat
 import struct
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,7 +34,7 @@ DIRECTORY = {'x86_64': 0o200000, 'aarch64': 0o40000}
 
 @pytest.fixture(params=['x86_64', 'aarch64'])
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(platform, 'machine', lambda: str(request.param))
+    monkeypatch.setattr(os, 'uname', lambda: SimpleNamespace(machine=str(request.param)))
     return str(request.param)
 
 

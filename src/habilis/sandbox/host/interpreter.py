@@ -78,8 +78,7 @@ class Interpreter(Interruptible):
         options = self._options
         grant = options.network.grant if options.network else None
         spec = GuestSpec(limits=options.limits, mounts=options.mounts, network=grant)
-        starting = WORKERS.start(lambda: self.backend.start(spec), discard=_close_late)
-        self._guest = await starting.future
+        self._guest = await start_guest(self.backend, spec)
         self._fresh = True
         stop_at_exit(self)
 
@@ -122,7 +121,7 @@ class Interpreter(Interruptible):
             return None
         job = WORKERS.start(guest.fork, discard=_close_late)
         try:
-            forked = await job.future
+            forked = await job.result()
         except GuestDied:
             await self.roll_back()
             return None
@@ -264,8 +263,8 @@ class Interpreter(Interruptible):
         """Stop waiting for a thread that is stuck in a host tool: it cannot be killed."""
         if job.running and not job.future.done():
             self._guest = None
-            job.afterwards = lambda: self._close(guest)  # not before: the thread still runs in it
-            job.give_up(GuestDied('time', 'a tool of the host did not return in time'))
+            death = GuestDied('time', 'a tool of the host did not return in time')
+            job.give_up(death, lambda: self._close(guest))  # not before: the thread still runs in it
 
     async def _stop(self, host: CellHost, guest: Guest, job: WorkerCall[T]) -> None:
         """End the guest after the caller was cancelled, before the next request."""
@@ -276,10 +275,7 @@ class Interpreter(Interruptible):
         guest.interrupt()
         self._guest = None  # first: if this is cancelled too, nothing may enter the guest
         await self.roll_back()
-        if await job.ended(GRACE):
-            await WORKERS.submit(lambda: self._close(guest))
-        else:
-            job.afterwards = lambda: self._close(guest)
+        await job.finish(lambda: self._close(guest), GRACE)
 
     # Variables --------------------------------------------------------------------------------------------------------
 
@@ -358,6 +354,11 @@ class Interpreter(Interruptible):
     @property
     def _save_seconds(self) -> float:
         return max(SAVE_SECONDS, self._options.limits.seconds)
+
+
+async def start_guest(backend: Backend, spec: GuestSpec) -> Guest:
+    """Start a guest on a worker. It is closed if the caller is cancelled meanwhile."""
+    return await WORKERS.start(lambda: backend.start(spec), discard=_close_late).result()
 
 
 def _close_late(guest: Guest | None) -> None:

@@ -15,9 +15,14 @@ class ExclusiveUse:
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        self.closed = False
+        self.closing: asyncio.Task[None] | None = None
         self.last_used = time.monotonic()
         """When a request last started or ended."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the sandbox was closed, or is being closed."""
+        return self.closing is not None
 
     def next(self) -> 'ExclusiveUse':
         """A context that waits until earlier requests have ended, and blocks later ones. Raises `SandboxClosed`."""

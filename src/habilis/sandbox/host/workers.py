@@ -69,11 +69,20 @@ class WorkerCall(Generic[T]):
         self._call = call
         self._loop = loop
         self._discard = discard
-        self._ended: asyncio.Event | None = None
+        self._ended: asyncio.Future[object] | None = None
         self.future: asyncio.Future[T] = loop.create_future()
         self.running = True
-        self.afterwards: Callable[[], object] | None = None
-        """Called on a worker when the call itself has ended, if nobody waits for it any more."""
+        self._afterwards: Callable[[], object] | None = None
+
+    async def result(self) -> T:
+        """Wait for the outcome. If the caller is cancelled, it is discarded, also one that has just come."""
+        try:
+            return await self.future
+        except asyncio.CancelledError:
+            if self.future.done() and not self.future.cancelled() and self.future.exception() is None:
+                found = self.future.result()
+                WORKERS.submit(lambda: self._free(found, failed=False))
+            raise
 
     def run(self) -> Callable[[], None]:
         """Make the call, on the worker. Returns a function that reports the outcome to the event loop."""
@@ -82,50 +91,53 @@ class WorkerCall(Generic[T]):
             outcome, failed = self._call(), False
         except BaseException as error:
             outcome, failed = error, True
+        if self.future.done():  # nobody waits, and the event loop may be closed before it would free the outcome
+            self._free(outcome, failed=failed)
         return lambda: self._tell(outcome, failed)
 
     def _tell(self, outcome: object, failed: bool) -> None:
         try:
             self._loop.call_soon_threadsafe(self._end, outcome, failed)
         except RuntimeError:  # the loop is closed
-            self._drop(outcome, failed)
-            if self.afterwards is not None:
-                self.afterwards()
+            self._free(outcome, failed=failed)
 
     def _end(self, outcome: Any, failed: bool) -> None:
         self.running = False
-        if self._ended is not None:
-            self._ended.set()
-        if self.afterwards is not None:
-            WORKERS.submit(self.afterwards)
         if self.future.done():
-            if self._discard is not None:
-                WORKERS.submit(lambda: self._drop(outcome, failed))
-            return
-        if failed:
+            freed = WORKERS.submit(lambda: self._free(outcome, failed=failed))
+            if self._ended is not None:
+                freed.add_done_callback(self._ended.set_result)
+        elif failed:
             self.future.set_exception(outcome)
             self.future.exception()  # no warning if nothing awaits it
         else:
             self.future.set_result(outcome)
 
-    def _drop(self, outcome: Any, failed: bool) -> None:
-        """Free an outcome that nobody waits for any more."""
-        if self._discard is not None and not failed:
-            self._discard(outcome)
+    def _free(self, outcome: Any, *, failed: bool) -> None:
+        """Free an outcome that nobody waits for any more, once."""
+        discard, self._discard = self._discard, None
+        afterwards, self._afterwards = self._afterwards, None
+        if discard is not None and not failed:
+            discard(outcome)
+        if afterwards is not None:
+            afterwards()
 
-    def give_up(self, error: Exception) -> None:
-        """Fail the future; the call keeps running."""
+    def give_up(self, error: Exception, afterwards: Callable[[], object]) -> None:
+        """Fail the future. The call keeps running; `afterwards` is called on a worker when it has ended."""
+        self._afterwards = afterwards
         if not self.future.done():
             self.future.set_exception(error)
 
-    async def ended(self, seconds: float) -> bool:
-        """Wait for the end of the call itself. False after a timeout."""
-        if self.running:
-            self._ended = asyncio.Event()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._ended.wait()
-        return not self.running
+    async def finish(self, afterwards: Callable[[], object], seconds: float) -> None:
+        """Have this called on a worker when the call itself has ended, whose outcome nobody wants any more. Waits for
+        both, but not longer than `seconds`."""
+        if not self.running:
+            await WORKERS.submit(afterwards)
+            return
+        self._afterwards = afterwards
+        self.future.cancel()
+        self._ended = self._loop.create_future()
+        await asyncio.wait([self._ended], timeout=seconds)
 
 
 _Jobs = SimpleQueue[WorkerCall[Any]]

@@ -124,8 +124,9 @@ class ProcessBackend:
         assert self._level.bubblewrap is not None
         memory_mb = spec.limits.memory_mb
         options = bubblewrap.options(guest_folder(*INSIDE), mounts, memory_mb, later)
-        streams, groups = Streams(1), self._level.groups
+        groups = self._level.groups
         group = groups.make(spec.limits) if groups else None
+        streams = Streams(1)
         try:
             command = [self._level.bubblewrap, *_BUBBLEWRAP, *python_command(bubblewrap.GUEST, 'inside', 'start')]
             network = {} if proxy is None else {'proxy': {**proxy, 'channel': 8}}

@@ -4,12 +4,12 @@
 
 It exists because a mount or process namespace can only be prepared by a process with rights over it, quickly only by
 one that runs already, and because no code of a guest or of a package may be in its memory. Each request is a packet of
-JSON with descriptors, handled by a fork of the broker; the answer goes to the first of the descriptors.
+JSON with descriptors, handled by a fork of the broker; the answer goes to the first of the descriptors. It was started
+without a garbage collection, which would touch, and copy, the memory that forks share.
 """
 
 import contextlib
 import fcntl
-import gc
 import json
 import os
 import select
@@ -37,7 +37,6 @@ def main() -> None:
     os.set_blocking(wakeup, False)
     signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    gc.disable()  # a collection would touch, and copy, the memory that workers share
     calls.send(socket, json.dumps({'can_fork': can_fork}).encode())
     while True:
         ready, _, _ = select.select([socket, ended], [], [])

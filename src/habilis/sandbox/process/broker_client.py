@@ -28,7 +28,10 @@ INSIDE = tuple(
 T = TypeVar('T')
 ANSWER_SECONDS = 60.0
 STATUS_SECONDS = 5.0
-_PROGRAM = 'import sys; sys.path.append({folder!r}); from habilis.sandbox.process.{module} import {name}; {name}()'
+_PROGRAM = (
+    'import gc, sys; gc.disable(); '  # no collection while modules are imported: they stay
+    'sys.path.append({folder!r}); from habilis.sandbox.process.{module} import {name}; {name}()'
+)
 
 
 def python() -> str:
@@ -50,7 +53,7 @@ class Contained:
         self._handle = handle
         self._status = status
         self._code: int | None = None
-        self._lock = threading.Lock()
+        self._lock, self._waiting = threading.Lock(), threading.Lock()
 
     def kill(self) -> None:
         """Kill it, and with it all processes of its namespace."""
@@ -60,15 +63,16 @@ class Contained:
 
     def wait(self) -> int:
         """Wait for its end; its exit code, negative for a signal."""
-        if self._code is None:
-            _wait_for(self._handle)
-            told = _wait_for(self._status, STATUS_SECONDS)  # a guest may keep the pipe open, and tell nothing
-            self._code = _exit_code(os.read(self._status, 20) if told else b'')
-            with self._lock:
-                os.close(self._status)
-                os.close(self._handle)
-                self._handle = -1
-        return self._code
+        with self._waiting:  # two threads may close a guest at the same time
+            if self._code is None:
+                _wait_for(self._handle)
+                told = _wait_for(self._status, STATUS_SECONDS)  # a guest may keep the pipe open, and tell nothing
+                self._code = _exit_code(os.read(self._status, 20) if told else b'')
+                with self._lock:
+                    os.close(self._status)
+                    os.close(self._handle)
+                    self._handle = -1
+            return self._code
 
     @property
     def has_ended(self) -> bool:
@@ -110,19 +114,24 @@ class BrokerClient:
     def ask(self, request: Mapping[str, object], descriptors: Sequence[int]) -> 'Answer':
         """Send a request. The answer may be awaited later."""
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        data, passed = json.dumps(request).encode(), (other.fileno(), *descriptors)
-        with other:
-            try:
-                try:
-                    kernel_calls.send(self._connect(), data, passed)
-                except BrokenPipeError:  # it was killed
-                    self._forget()
-                    kernel_calls.send(self._connect(), data, passed)
-            except OSError as error:
-                own.close()
-                msg = f'the sandbox could not start: its broker has ended ({error})'
-                raise SandboxError(msg) from error
+        try:
+            with other:
+                self._send(json.dumps(request).encode(), (other.fileno(), *descriptors))
+        except BaseException:
+            own.close()
+            raise
         return Answer(own)
+
+    def _send(self, data: bytes, descriptors: Sequence[int]) -> None:
+        try:
+            try:
+                kernel_calls.send(self._connect(), data, descriptors)
+            except BrokenPipeError:  # it was killed
+                self._forget()
+                kernel_calls.send(self._connect(), data, descriptors)
+        except OSError as error:
+            msg = f'the sandbox could not start: its broker has ended ({error})'
+            raise SandboxError(msg) from error
 
     def run_in_thread(self, make: Callable[[], T]) -> T:
         """Start a process that is to end with this one, not with the calling thread."""
@@ -144,11 +153,20 @@ class BrokerClient:
     def _start(self) -> socket.socket:
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [*python_command(str(guest_folder(*INSIDE)), 'broker', 'main'), str(other.fileno()), str(os.getpid())]
-        with other:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, env={}, cwd='/', pass_fds=[other.fileno()], start_new_session=True
-            )
-        data, _ = kernel_calls.receive(own.fileno())
+        try:
+            with other:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    env={},
+                    cwd='/',
+                    pass_fds=[other.fileno()],
+                    start_new_session=True,
+                )
+            data, _ = kernel_calls.receive(own.fileno())
+        except BaseException:
+            own.close()
+            raise
         self.can_fork = bool(data and json.loads(data)['can_fork'])
         return own
 

@@ -144,10 +144,14 @@ class ProcessGuest(PipeGuest):
 
     def wait_until_ready(self) -> None:
         """Wait until it is confined. Raises `SandboxError` if it cannot be."""
-        super().wait_until_ready()
-        if self._listener is None:
-            _, found = kernel_calls.receive(self._control.fileno())
-            self._listener = found[0] if found else None
+        try:
+            super().wait_until_ready()
+            if self._listener is None:
+                _, found = kernel_calls.receive(self._control.fileno())
+                self._listener = found[0] if found else None
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def can_fork(self) -> bool:
@@ -205,12 +209,13 @@ class ProcessGuest(PipeGuest):
     def _fork(
         self, origin: Origin, mounts: Sequence[Mount], settings: dict[str, Any]
     ) -> 'tuple[ProcessGuest, tuple[int, int, int]]':
-        assert self._listener is not None
-        streams = Streams(2)
         group = origin.groups.make(origin.limits) if origin.groups else None
+        streams = Streams(2)
         request = self._fork_request(origin, mounts) | {'settings': settings, 'group': group and str(group.folder)}
         try:
             with origin.family:
+                if self._listener is None:  # another fork has found that it has ended
+                    raise SandboxError('the guest to be forked has ended')
                 passed = [self._listener, self._control.fileno(), streams.control.fileno(), *streams.passed]
                 with broker.ask(request, passed) as asked:
                     streams.close_passed()
@@ -221,6 +226,7 @@ class ProcessGuest(PipeGuest):
                             asked.read()
                         raise
                     answer, handles = asked.read()
+                listener = os.dup(self._listener)
         except BaseException:
             streams.close()
             if group is not None:
@@ -229,7 +235,7 @@ class ProcessGuest(PipeGuest):
         pids: list[int] = answer['pids']
         process = streams.contained(pids[0], handles[0])
         twin = ProcessGuest(process, streams, replace(origin, main=None, depth=DEPTH_OF_FORK), group)
-        twin._listener = os.dup(self._listener)
+        twin._listener = listener
         watch(twin, origin.limits)
         if len(pids) == 1:
             os.close(streams.statuses[1])

@@ -7,6 +7,7 @@ as `pathlib` and `tempfile`: `places.py` replaces them.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -41,6 +42,8 @@ def start() -> None:
         _use_places(settings['places'])
     if packages := settings.pop('preload'):
         _import_packages(packages)
+    gc.freeze()  # no collection of a cell goes through what was imported
+    gc.enable()
     sys.stdout.write('ready\n')
     sys.stdout.flush()
     main(settings, None if control is None else lambda channel: Twins(control, channel).fork)

@@ -4,7 +4,6 @@ import _socket
 import ctypes
 import errno
 import os
-import platform
 import signal
 import struct
 from collections.abc import Sequence
@@ -95,7 +94,7 @@ def fork_into_namespaces() -> int:
     """Like `os.fork`, into new namespaces. glibc does not know of it, so the new process must fork before it is used
     for more than a few calls; and it may have no other threads."""
     python, call = ctypes.pythonapi, ctypes.PyDLL(None, use_errno=True).syscall
-    number, flags = ctypes.c_long(CLONE[platform.machine()]), ctypes.c_long(FORK_FLAGS)
+    number, flags = ctypes.c_long(CLONE[os.uname().machine]), ctypes.c_long(FORK_FLAGS)
     python.PyOS_BeforeFork()
     pid = call(number, flags, None, None, None, None)
     (python.PyOS_AfterFork_Child if pid == 0 else python.PyOS_AfterFork_Parent)()
@@ -120,7 +119,7 @@ def install_filter(program: bytes, *, listen: bool) -> int | None:
     """Install a filter. With `listen`: the descriptor on which another process decides about some calls."""
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack('HxxxxxxP', len(program) // 8, ctypes.addressof(buffer))
-    done = check(libc.syscall(_SECCOMP[platform.machine()], 1, ctypes.c_ulong(8 if listen else 0), header))
+    done = check(libc.syscall(_SECCOMP[os.uname().machine], 1, ctypes.c_ulong(8 if listen else 0), header))
     return done if listen else None
 
 

@@ -4,7 +4,7 @@ The guest installs it itself, before any code of a cell or of a package runs.
 """
 
 import errno
-import platform
+import os
 import struct
 
 from habilis.sandbox.process.kernel_calls import CLONE, FORK_FLAGS
@@ -118,10 +118,10 @@ def seccomp_filter(*, alone_with_pid: int | None = None, forks: bool = False) ->
 
     Raises `NotImplementedError` on other machines.
     """
-    if platform.machine() not in MACHINES:
-        msg = f'there is no seccomp filter for {platform.machine()}'
+    if os.uname().machine not in MACHINES:
+        msg = f'there is no seccomp filter for {os.uname().machine}'
         raise NotImplementedError(msg)
-    architecture, column = MACHINES[platform.machine()]
+    architecture, column = MACHINES[os.uname().machine]
     program: list[Instruction] = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, architecture),
@@ -132,7 +132,7 @@ def seccomp_filter(*, alone_with_pid: int | None = None, forks: bool = False) ->
     ]
     if forks:
         notify = [_argument(0), (_EQUAL, 0, 1, FORK_FLAGS), (_RETURN, 0, 0, _NOTIFY)]
-        program += _rule(CLONE[platform.machine()], notify)
+        program += _rule(CLONE[os.uname().machine], notify)
     alone = alone_with_pid is not None
     for calls, error in (
         (DENIED, errno.EPERM),

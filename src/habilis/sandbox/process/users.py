@@ -5,7 +5,6 @@ To other processes it is a user that nobody else has. Its files belong to the ow
 
 import ctypes
 import os
-import platform
 import stat
 import struct
 from collections.abc import Iterable, Sequence
@@ -61,7 +60,7 @@ def _may_use(path: str, mode: int) -> bool:
 
 def _set_capabilities(permitted: int, effective: int) -> None:
     header, sets = struct.pack('=Ii', 0x20080522, 0), struct.pack('=6I', effective, permitted, 0, 0, 0, 0)
-    check(libc.syscall(_CAPSET[platform.machine()], header, sets))
+    check(libc.syscall(_CAPSET[os.uname().machine], header, sets))
 
 
 def _capabilities() -> int:

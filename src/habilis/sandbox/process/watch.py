@@ -98,14 +98,13 @@ class _Watch:
                 if not self._limits:
                     self._thread = None
                     return
-            for guest, limits, own_network in watched:
-                _check(guest, limits, firsts, own_network=own_network)
-            del watched
+            while watched:
+                _check(*watched.pop(), firsts)  # no name here keeps a guest alive until the next round
             if everybody:
                 turns.end(begun, time.monotonic())
 
 
-def _check(guest: PipeGuest, limits: Limits, firsts: Collection[int], *, own_network: bool) -> None:
+def _check(guest: PipeGuest, limits: Limits, own_network: bool, firsts: Collection[int]) -> None:
     first, others = _Process(guest.pid), [_Process(pid) for pid in _descendants(guest.pid, firsts)]
     limit = limits.memory_mb << 20
     # Apart, because the first process may be the guest itself, or have a copy of its memory just after a fork.

@@ -19,6 +19,7 @@ from habilis.core.narrowing import expect
 from habilis.sandbox.contract import Backend, Guest, GuestDied, GuestSpec, Interrupted, Mount, Stream
 from habilis.sandbox.files.temporary_folders import temporary_folder
 from habilis.sandbox.host.guest_messages import parse_message
+from habilis.sandbox.host.interpreter import start_guest
 from habilis.sandbox.host.workers import WORKERS
 from habilis.server.e2b import inside
 from habilis.server.e2b.commands import Command, Follower
@@ -90,7 +91,7 @@ class HostedMachine:
         try:
             mounts = await self._make_folders()
             spec = GuestSpec(limits=self.settings.limits, mounts=mounts)
-            self._guest = await WORKERS.submit(lambda: self._backend.start(spec))
+            self._guest = await start_guest(self._backend, spec)
             self._thread = threading.Thread(target=self._run, args=(self._guest,), name='habilis-machine', daemon=True)
             self._thread.start()
             await asyncio.wait([self._ready], timeout=START_SECONDS)
@@ -145,8 +146,6 @@ class HostedMachine:
         self._stop()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, 10)
-        if self._guest is not None and (self._thread is None or not self._thread.is_alive()):
-            await WORKERS.submit(self._guest.close)
         if self._inbox is not None:
             self._inbox.abort()
         if self._reader >= 0:
@@ -258,6 +257,8 @@ class HostedMachine:
             self._death = guest.enter(json.dumps({'op': 'run', 'code': _CODE, 'setup': setup}), self)[:300]
         except GuestDied as death:
             self._death = str(death)
+        finally:
+            guest.close()
         with contextlib.suppress(RuntimeError):  # the server has stopped
             self._loop.call_soon_threadsafe(self._stop)
 
