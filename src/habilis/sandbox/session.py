@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Self, TypeVar, Unpack
 
 from habilis.core.background_loop import run_blocking
@@ -85,7 +86,7 @@ class Sandbox(FileAccess):
         check('the backend', backend_name, str, 'a name, such as "wasm"')
         own = backend_settings(settings)
         maker = backend(await choose_backend(settings) if backend_name == 'auto' else backend_name, **own)
-        options = await make_options(settings, await WORKERS.submit(lambda: python_of(maker)))  # may have to ask for it
+        options = await make_options(settings, partial(python_of, maker))
         return await cls(Interpreter(maker, options), options)._started()
 
     @classmethod
@@ -185,7 +186,8 @@ class Sandbox(FileAccess):
             self._saver.cancel()
         async with self._turns.lock:
             await self._interpreter.close()
-            await WORKERS.submit(self._options.close)
+            if self._options.workspace is not None:
+                await WORKERS.submit(self._options.workspace.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -355,6 +357,8 @@ class Sandbox(FileAccess):
             return
         self._options.functions.clear()
         self._options.functions.update(functions)
+        if self._interpreter.is_fresh:  # its first request has them
+            return
         await self._ask({'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}, dict)
 
     async def _add_packages(self, packages: Iterable[str], *, replaces: bool) -> None:
