@@ -100,7 +100,7 @@ def _is_cached(file: FileChange) -> bool:
 def _unseen(new: Sequence[Variable], cell: Cell, code: str) -> list[Variable]:
     """The new variables whose values the model has not just seen. It has those of functions, classes and imports."""
     output = f'{cell.stdout}\n{cell.text or ""}'
-    body = statements(code) or []
+    body = statements(code) or ()
     whole = {node.id for node in _shown(body) if isinstance(node, ast.Name)} if cell.error is None else set[str]()
     inside = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Expr)]
     parts = {node.id for shown in _shown(inside) for node in ast.walk(shown) if isinstance(node, ast.Name)}

@@ -194,14 +194,13 @@ class Recorder:
         work: Work[CellOutcome],
         *,
         snapshot: Callable[[], Awaitable[Mapping[str, bytes]]],
-        stop: Callable[[], None],
     ) -> CellOutcome:
-        """The outcome of a cell, recorded with a snapshot of the variables after it. `stop` interrupts the cell."""
+        """The outcome of a cell, recorded with a snapshot of the variables after it."""
 
         paths, records = list[str](), list[Record]()
 
         async def recorded() -> RecordedCell:
-            outcome = await self._pause.watch(work(), stop)
+            outcome = await self._pause.watch(work())
             entry = self.journal.index.find(paths[0])
             calls = [await self._calls.refer(call) for call in outcome.cell.calls]
             return RecordedCell(outcome=outcome, calls=calls, has_code=entry is None or code_of(entry) != code)
