@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from habilis.agent.context.output import OutputType
@@ -346,10 +347,10 @@ class Recorder:
         """Record the result of the run."""
         if not self.top or self.continues_after(result.ended):
             return
+        done: tuple[str, Json] | None = None
         if result.ended == 'answer':
-            recorded = await self.recorded(result)
-            written = await on_thread(lambda: ResultCodec(output).write(recorded))  # runs its validators
-            await self.journal.write('done', self.scope.path, value=written)
+            encode = partial(ResultCodec(output).write, await self.recorded(result))
+            done = self.scope.path, encode() if output.kind is None else await on_thread(encode)  # runs its validators
         elif self.journal.info.session:
             said = record_messages(result.messages, self._turns)
             await self.journal.write('noted', self.scope.path, value={MESSAGES: said})
@@ -358,7 +359,7 @@ class Recorder:
         value: dict[str, Json] = {'ended': result.ended}
         if result.question is not None:
             value['question'] = result.question
-        await self.journal.end(status, value=value)
+        await self.journal.end(status, value=value, result=done)
 
     async def finish(self) -> None:
         """Mark a run with a result as done, if its process died before it could."""
