@@ -12,8 +12,7 @@ OwnerState = Literal['alive', 'dead', 'unknown']
 
 def new_owner() -> str:
     """An id for a writer in this process, from which processes of this machine can tell whether it is alive."""
-    pid = os.getpid()
-    return f'{_machine()}/{pid}/{_started(pid) or 0}/{secrets.token_hex(4)}'
+    return f'{_process(os.getpid())}/{secrets.token_hex(4)}'
 
 
 def owner_state(owner: str) -> OwnerState:
@@ -43,6 +42,12 @@ def describe_owner(owner: str) -> str:
 def _is_here(machine: str) -> bool:
     host, _, boot = _machine().partition('~')  # the name of the host may change while it runs
     return machine.partition('~')[2] == boot if boot.strip('~') else machine.partition('~')[0] == host
+
+
+@cache
+def _process(pid: int) -> str:
+    """This process, by its id: a fork has another."""
+    return f'{_machine()}/{pid}/{_started(pid) or 0}'
 
 
 @cache

@@ -154,7 +154,8 @@ class Sandbox(FileAccess):
         async with self._turns.next():
             await self._wake()
             checkpoint = await self._interpreter.current(self._quiet_host)
-            return snapshot.to_bytes(replace(checkpoint, packages=self._options.packages.pins))
+            pins = self._options.packages.pins
+            return snapshot.to_bytes(replace(checkpoint, packages=pins) if pins else checkpoint)
 
     async def load_snapshot(self, data: bytes) -> None:
         """Replace the variables by those of a snapshot."""
