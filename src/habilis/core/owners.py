@@ -12,7 +12,7 @@ OwnerState = Literal['alive', 'dead', 'unknown']
 
 def new_owner() -> str:
     """An id for a writer in this process, from which processes of this machine can tell whether it is alive."""
-    return f'{_process(os.getpid())}/{secrets.token_hex(4)}'
+    return f'{_this_process()}/{secrets.token_hex(4)}'
 
 
 def owner_state(owner: str) -> OwnerState:
@@ -45,9 +45,13 @@ def _is_here(machine: str) -> bool:
 
 
 @cache
-def _process(pid: int) -> str:
-    """This process, by its id: a fork has another."""
+def _this_process() -> str:
+    pid = os.getpid()
     return f'{_machine()}/{pid}/{_started(pid) or 0}'
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_this_process.cache_clear)
 
 
 @cache
