@@ -147,7 +147,8 @@ class Journal(Activity):
         records = await self.store.load(self.run)
         self.index, self.loaded = Index(records), records
         self._seq = len(records)
-        self.start_replay()
+        if self.index.has_branches:
+            self.start_replay()
         failures = await self._failures(records) if self.info.status == 'failed' else []
         if failures:
             voided = partial(Record, path='', kind='voided', value=[*failures])
