@@ -5,7 +5,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Self, TypeVar, Unpack
 
 from habilis.core.background_loop import run_blocking
@@ -86,7 +85,7 @@ class Sandbox(FileAccess):
         check('the backend', backend_name, str, 'a name, such as "wasm"')
         own = backend_settings(settings)
         maker = backend(await choose_backend(settings) if backend_name == 'auto' else backend_name, **own)
-        options = await make_options(settings, partial(python_of, maker))
+        options = await make_options(settings, lambda: python_of(maker))
         return await cls(Interpreter(maker, options), options)._started()
 
     @classmethod
@@ -154,8 +153,7 @@ class Sandbox(FileAccess):
         async with self._turns.next():
             await self._wake()
             checkpoint = await self._interpreter.current(self._quiet_host)
-            pins = self._options.packages.pins
-            return snapshot.to_bytes(replace(checkpoint, packages=pins) if pins else checkpoint)
+            return snapshot.to_bytes(replace(checkpoint, packages=self._options.packages.pins))
 
     async def load_snapshot(self, data: bytes) -> None:
         """Replace the variables by those of a snapshot."""
@@ -358,9 +356,8 @@ class Sandbox(FileAccess):
             return
         self._options.functions.clear()
         self._options.functions.update(functions)
-        if self._interpreter.is_fresh:  # its first request has them
-            return
-        await self._ask({'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}, dict)
+        if not self._interpreter.is_fresh:  # else its first request has them
+            await self._ask({'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}, dict)
 
     async def _add_packages(self, packages: Iterable[str], *, replaces: bool) -> None:
         """Download packages while cells run, then continue in an interpreter that has them."""
