@@ -71,6 +71,29 @@ async def test_it_is_not_asked_for_again_until_something_changes(sandbox: Sandbo
     assert 'y' in await sandbox.describe_variables()
 
 
+def echo(text: str) -> str:
+    """A tool."""
+    return text
+
+
+async def test_a_new_sandbox_is_asked_nothing_before_its_first_cell(asked: Asked) -> None:
+    async with await Sandbox.create() as sandbox:
+        assert await sandbox.describe_variables() == {}
+        cell = await sandbox.run('echo("x")', tools=[echo], describe=True)
+        assert (cell.value, asked) == ('x', [])
+        await sandbox.run('y = 1', tools=[])
+        assert asked == ['tools']
+    async with await Sandbox.create(variables={'x': 1}) as sandbox:
+        assert list(await sandbox.describe_variables()) == ['x']
+
+
+async def test_after_the_first_cell_was_stopped_nothing_is_there_and_the_tools_are() -> None:
+    async with await Sandbox.create() as sandbox:
+        assert kind_of(await sandbox.run('y = 2\nwhile True: pass', seconds=0.2, tools=[echo], describe=True)) == 'time'
+        assert await sandbox.describe_variables() == {}
+        assert (await sandbox.run('echo("ab")', tools=[echo])).value == 'ab'
+
+
 async def test_after_a_cell_that_was_stopped_the_variables_of_before_are_described(sandbox: Sandbox) -> None:
     await sandbox.run('x = 1', describe=True)
     assert kind_of(await sandbox.run('y = 2\nwhile True: pass', seconds=0.2, describe=True)) == 'time'

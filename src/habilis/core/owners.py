@@ -12,8 +12,7 @@ OwnerState = Literal['alive', 'dead', 'unknown']
 
 def new_owner() -> str:
     """An id for a writer in this process, from which processes of this machine can tell whether it is alive."""
-    pid = os.getpid()
-    return f'{_machine()}/{pid}/{_started(pid) or 0}/{secrets.token_hex(4)}'
+    return f'{_this_process()}/{secrets.token_hex(4)}'
 
 
 def owner_state(owner: str) -> OwnerState:
@@ -43,6 +42,16 @@ def describe_owner(owner: str) -> str:
 def _is_here(machine: str) -> bool:
     host, _, boot = _machine().partition('~')  # the name of the host may change while it runs
     return machine.partition('~')[2] == boot if boot.strip('~') else machine.partition('~')[0] == host
+
+
+@cache
+def _this_process() -> str:
+    pid = os.getpid()
+    return f'{_machine()}/{pid}/{_started(pid) or 0}'
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_this_process.cache_clear)
 
 
 @cache

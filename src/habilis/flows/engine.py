@@ -102,7 +102,8 @@ async def run_job(
     info = await flow_info(store, run, job.user or None)
     flow = load_target(info.name, apps=apps)
     try:
-        await resume(flow, run, journal=store, user=job.user or None, interrupted=interrupted, check=check)
+        value = await resume(flow, run, journal=store, user=job.user or None, interrupted=interrupted, check=check)
+        return Outcome(run=run, status='done', value=value)
     except FlowPaused:
         pass
     except Exception as error:

@@ -254,6 +254,11 @@ class Index:
                 first_steps.setdefault((name_of(first), key), deque()).append(branch)
         return first_steps
 
+    @property
+    def has_branches(self) -> bool:
+        """Whether there is a branch in any scope."""
+        return bool(self._highest)
+
     def new_branch(self, scope: str) -> str:
         """The path of a new branch."""
         number = self._highest[scope] = self._highest.get(scope, 0) + 1

@@ -107,7 +107,7 @@ class Journal(Activity):
         Raises `RunBusy` if the run exists.
         """
         info, records = await create_run(store, replace(info, status='running'), opened, path=path, attached=attached)
-        journal = await cls._claim(store, info, 'fail')
+        journal = await cls._claim(store, info, Lease(epoch=0), 'fail')
         for record in records:
             journal.index.add(record)
         journal._seq = len(records)
@@ -125,7 +125,7 @@ class Journal(Activity):
     ) -> Self:
         """Open a run to resume it. Raises `RunNotFound`, also for another user's run, `RunBusy`, `CorruptRecord`."""
         info = await info_of(store, run, user)
-        journal = await cls._claim(store, info, on_change, seconds)
+        journal = await cls._claim(store, info, await store.lease(info.run), on_change, seconds)
         try:
             await journal._load()
         except BaseException:
@@ -134,8 +134,9 @@ class Journal(Activity):
         return journal
 
     @classmethod
-    async def _claim(cls, store: Store, info: RunInfo, on_change: OnChange, seconds: float = leases.SECONDS) -> Self:
-        held = await store.lease(info.run)
+    async def _claim(
+        cls, store: Store, info: RunInfo, held: Lease, on_change: OnChange, seconds: float = leases.SECONDS
+    ) -> Self:
         lease = await leases.claim_run(store, info.run, owner=owners.new_owner(), seconds=seconds, held=held)
         journal = cls(store, info, lease=lease, on_change=on_change, seconds=seconds)
         journal.last_owner = owner_state(held.owner) if held.until else None
@@ -146,7 +147,8 @@ class Journal(Activity):
         records = await self.store.load(self.run)
         self.index, self.loaded = Index(records), records
         self._seq = len(records)
-        self.start_replay()
+        if self.index.has_branches:
+            self.start_replay()
         failures = await self._failures(records) if self.info.status == 'failed' else []
         if failures:
             voided = partial(Record, path='', kind='voided', value=[*failures])
@@ -179,11 +181,27 @@ class Journal(Activity):
         """Record a new status of the run."""
         await self.write('noted', '', value=status, status=status, error=error)
 
-    async def end(self, status: Status, *, value: Json = None, failed: Sequence[str] = (), error: str = '') -> None:
-        """Record that the run has stopped. `failed`: paths of the steps to retry when it is resumed."""
-        await self.write(
-            'ended', '', value={'status': status, 'value': value, 'failed': list(failed)}, status=status, error=error
-        )
+    async def end(
+        self,
+        status: Status,
+        *,
+        value: Json = None,
+        failed: Sequence[str] = (),
+        error: str = '',
+        result: tuple[str, Json] | None = None,
+    ) -> None:
+        """Record that the run has stopped.
+
+        Args:
+            status: the new status of the run.
+            value: how it ended.
+            failed: paths of the steps to retry when it is resumed.
+            error: why it failed.
+            result: path and value of a `done` record to write together with it.
+        """
+        done, blobs = ([], {}) if result is None else _draft('done', *result)
+        ended, more = _draft('ended', '', {'status': status, 'value': value, 'failed': list(failed)})
+        await self._write([*done, *ended], '' if result is None else result[0], status, error, blobs | more)
 
     async def close(self) -> None:
         """Release the run. Steps that end later are not recorded."""
@@ -210,14 +228,8 @@ class Journal(Activity):
         error: str = '',
     ) -> Record:
         """Append a record. It is stored when this returns."""
-        digests = {name: digest_of(data) for name, data in attached.items()} if attached else {}
-        blobs = {digests[name]: data for name, data in attached.items()} if attached else {}
-        blob = ''
-        if kind != 'voided':  # needed by readers that do not load blobs
-            value, blob, more = as_blob(value)
-            blobs |= more
-        draft = partial(new_record, path, kind, key, value, blob, digests)
-        return (await self._write([draft], path, status, error, blobs))[-1]
+        drafts, blobs = _draft(kind, path, value, key, attached)
+        return (await self._write(drafts, path, status, error, blobs))[-1]
 
     async def start_writing(self) -> None:
         """Write the pending records, because replay is over and a new step starts."""
@@ -334,3 +346,16 @@ class Journal(Activity):
             await self.write('voided', scope, value=[*inside])
         self.reset_scope(scope)
         self.index.rewind(scope)
+
+
+def _draft(
+    kind: Kind, path: str, value: Json, key: str = '', attached: Mapping[str, bytes] | None = None
+) -> tuple[list[Draft], dict[str, bytes]]:
+    """A record without a number, and its blobs."""
+    digests = {name: digest_of(data) for name, data in attached.items()} if attached else {}
+    blobs = {digests[name]: data for name, data in attached.items()} if attached else {}
+    blob = ''
+    if kind != 'voided':  # needed by readers that do not load blobs
+        value, blob, more = as_blob(value)
+        blobs |= more
+    return [partial(new_record, path, kind, key, value, blob, digests)], blobs

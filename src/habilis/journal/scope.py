@@ -216,11 +216,12 @@ class Scope:
         journal = self.journal
         if journal.is_halted(path):
             raise Paused(path, 'the flow around it has stopped')
-        await journal.start_writing()
-        if once and (answered := await self._start_once(path, key, entry, codec, opening)) is not None:
-            return answered[0]
         if not once and opening is not None and (entry is None or entry.opened is None):
             await journal.write('opened', path, key=key, value=opening)
+        else:
+            await journal.start_writing()
+        if once and (answered := await self._start_once(path, key, entry, codec, opening)) is not None:
+            return answered[0]
         journal.start_step(path, once=once, key='' if once else key, value=inside)
         try:
             try:

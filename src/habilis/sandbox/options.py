@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypedDict, cast
@@ -13,7 +13,7 @@ from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.arguments import check_settings, wrong
 from habilis.sandbox.code_rules import CodeRules
-from habilis.sandbox.contract import WASM_PYTHON, Mount, PythonTarget
+from habilis.sandbox.contract import Mount, PythonTarget
 from habilis.sandbox.files.workspace import WORKSPACE, Workspace, usable_folder
 from habilis.sandbox.host.cell_host import AnswerInput
 from habilis.sandbox.host.functions import AnyFunction, HostFunction, host_functions
@@ -60,6 +60,9 @@ class SandboxSettings(BackendSettings, total=False):
 class Packages:
     """The packages of a sandbox."""
 
+    python: Callable[[], PythonTarget]
+    """The Python that imports them. Asking for it may block."""
+
     names: tuple[str, ...] = ()
     """Requirements, wheels and folders, as they were given."""
 
@@ -67,8 +70,6 @@ class Packages:
     """Those that a snapshot can name: requirements with their versions."""
 
     folder: Path | None = None
-    python: PythonTarget = WASM_PYTHON
-    """The Python that imports them."""
 
     async def add(self, more: Iterable[str], *, replaces: bool = True) -> 'Packages':
         """These and more, downloaded if needed; see `packages.merge`."""
@@ -82,7 +83,7 @@ class Packages:
         merged = packages.merge(self.names, wanted, replaces=replaces)
         if merged == list(self.names):
             return self
-        folder = await asyncio.to_thread(packages.package_folder, merged, self.python)
+        folder = await asyncio.to_thread(lambda: packages.package_folder(merged, self.python()))
         return replace(self, names=tuple(merged), pins=packages.pins(merged, folder), folder=folder)
 
 
@@ -92,6 +93,7 @@ class SandboxOptions:
 
     limits: Limits
     functions: dict[str, HostFunction]
+    packages: Packages
     variables: dict[str, Json] = field(default_factory=dict[str, Json])
     workspace: Workspace | None = None
     mounts: tuple[Mount, ...] = ()
@@ -99,7 +101,6 @@ class SandboxOptions:
     """The writable mounts, accessed from the host."""
 
     paths: tuple[str, ...] = ()
-    packages: Packages = Packages()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     write_advice: str = ''
     """What code is told that tries to change files; empty if it may. The host may change them either way."""
@@ -193,12 +194,6 @@ class SandboxOptions:
         if self.network is not None:
             self.network.close()
 
-    def close(self) -> None:
-        """Free the resources of this sandbox."""
-        self.disconnect()
-        if self.workspace is not None:
-            self.workspace.close()
-
 
 def backend_settings(settings: SandboxSettings) -> dict[str, object]:
     """The settings of the backend among those of a sandbox, after a check of the names and types of all."""
@@ -222,7 +217,7 @@ async def choose_backend(settings: SandboxSettings, more: Iterable[str] = ()) ->
     return 'wasm'
 
 
-async def make_options(settings: SandboxSettings, python: PythonTarget = WASM_PYTHON) -> SandboxOptions:
+async def make_options(settings: SandboxSettings, python: Callable[[], PythonTarget]) -> SandboxOptions:
     """Prepare the settings of `Sandbox.create`; download packages for this Python if needed."""
     functions = host_functions(settings.get('tools') or ())
     variables = pack_variables(settings.get('variables') or {})

@@ -85,7 +85,7 @@ class Sandbox(FileAccess):
         check('the backend', backend_name, str, 'a name, such as "wasm"')
         own = backend_settings(settings)
         maker = backend(await choose_backend(settings) if backend_name == 'auto' else backend_name, **own)
-        options = await make_options(settings, await WORKERS.submit(lambda: python_of(maker)))  # may have to ask for it
+        options = await make_options(settings, lambda: python_of(maker))
         return await cls(Interpreter(maker, options), options)._started()
 
     @classmethod
@@ -185,7 +185,8 @@ class Sandbox(FileAccess):
     async def _free(self) -> None:
         async with self._turns.lock:
             await self._interpreter.close()
-            await WORKERS.submit(self._options.close)
+            if self._options.workspace is not None:
+                await WORKERS.submit(self._options.workspace.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -355,7 +356,8 @@ class Sandbox(FileAccess):
             return
         self._options.functions.clear()
         self._options.functions.update(functions)
-        await self._ask({'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}, dict)
+        if not self._interpreter.is_fresh:  # else its first request has them
+            await self._ask({'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}, dict)
 
     async def _add_packages(self, packages: Iterable[str], *, replaces: bool) -> None:
         """Download packages while cells run, then continue in an interpreter that has them."""

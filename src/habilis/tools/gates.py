@@ -56,15 +56,16 @@ class Gates:
         self._before: list[Gate] = []
         self._after: list[ResultGate] = []
         for gate in gates:
-            if _is_ambiguous(gate):
+            counts = _argument_counts(gate)
+            if counts == {1, 2}:
                 msg = (
                     f'{_name(gate)} is not a gate: its second parameter has a default, so it could be for calls or for '
                     'results; remove the default if it is the result, else put `*,` before it'
                 )
                 raise ToolDefinitionError(msg)
-            if _takes(gate, 1):
+            if 1 in counts:
                 self._before.append(cast('Gate', gate))
-            elif _takes(gate, 2):
+            elif 2 in counts:
                 self._after.insert(0, cast('ResultGate', gate))
             else:
                 msg = f'{_name(gate)} is not a gate: it must take a call, or a call and its result'
@@ -244,20 +245,23 @@ def _said(answer: Approval) -> Callable[[], Awaitable[Approval]]:
     return say
 
 
-def _takes(gate: object, count: int) -> bool:
+def _argument_counts(gate: object) -> set[int]:
+    """Whether it can be called with a call (1), and with a call and its result (2). `*args` are for a call alone."""
     try:
-        inspect.signature(cast('Callable[..., object]', gate)).bind(*[None] * count)
+        signature = inspect.signature(cast('Callable[..., object]', gate))
     except (TypeError, ValueError):
+        return set()
+    first = list(signature.parameters.values())[:2]
+    has_rest = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in first)
+    return {count for count in ((1,) if has_rest else (1, 2)) if _takes(signature, count)}
+
+
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
         return False
     return True
-
-
-def _is_ambiguous(gate: object) -> bool:
-    """Whether its second parameter is optional: then it could be for calls or for results."""
-    if not (_takes(gate, 1) and _takes(gate, 2)):
-        return False
-    parameters = list(inspect.signature(cast('Callable[..., object]', gate)).parameters.values())
-    return not any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters[:2])
 
 
 def _name(gate: object) -> str:

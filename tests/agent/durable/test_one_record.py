@@ -1,5 +1,8 @@
 """Each fact of a run is recorded once: a call has records of its own, and all others refer to them by its path."""
 
+from collections import Counter
+from collections.abc import Callable, Coroutine
+
 from habilis.agent import Agent
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.events import CellFinished, Event, ToolReturned
@@ -7,6 +10,7 @@ from habilis.core.codec import dump
 from habilis.journal import MemoryStore
 from habilis.journal.encoding import encode_record
 from habilis.journal.runs import read_run
+from habilis.journal.stores.wrapper import StoreWrapper, T
 from habilis.models import ScriptedModel
 from habilis.models.contract import FunctionCall, Reply
 from habilis.sandbox import ToolCall
@@ -153,3 +157,24 @@ async def test_a_call_has_one_id_and_one_duration() -> None:
         assert entry.opened is not None
         assert entry.end is not None
         assert (call.at, call.seconds) == (entry.opened.at, entry.end.at - entry.opened.at)
+
+
+class Counting(StoreWrapper):
+    """Counts the operations of the store behind it."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.made: Counter[str] = Counter()
+
+    async def _do(self, operation: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+        self.made[operation] += 1
+        return await work()
+
+
+async def test_a_run_appends_once_for_its_prompt_each_reply_each_cell_and_its_end() -> None:
+    store, steps = Counting(), 3
+    model = ScriptedModel([block('x = 1'), block('print(x)'), block('final_answer(x)')])
+    async with Agent(model, journal=store) as agent:
+        result = await agent.run('Count.')
+    assert (result.output, len(result.steps)) == (1, steps)
+    assert store.made == {'create': 1, 'claim': 1, 'append': 1 + 2 * steps + 1, 'release': 1}

@@ -166,6 +166,22 @@ def test_an_owner_is_described_for_people() -> None:
     assert describe_owner('') == 'another process'
 
 
+FORKING = """
+import os
+from habilis.core.owners import new_owner, owner_state
+new_owner()
+if (child := os.fork()) == 0:
+    own = new_owner()
+    os._exit(0 if own.split('/')[1] == str(os.getpid()) and owner_state(own) == 'alive' else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='this system has no fork')
+def test_a_forked_process_is_an_owner_of_its_own() -> None:
+    assert subprocess.run([sys.executable, '-c', FORKING], check=False).returncode == 0
+
+
 def test_where_processes_cannot_be_looked_up_they_are_asked_whether_they_live(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(pid: int) -> None:
         """As on a system without `/proc`."""

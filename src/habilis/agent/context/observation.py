@@ -99,8 +99,11 @@ def _is_cached(file: FileChange) -> bool:
 
 def _unseen(new: Sequence[Variable], cell: Cell, code: str) -> list[Variable]:
     """The new variables whose values the model has not just seen. It has those of functions, classes and imports."""
+    told = [each for each in new if each.name != '_' and each.type not in DEFINED_TYPES]
+    if not told:
+        return []
     output = f'{cell.stdout}\n{cell.text or ""}'
-    body = statements(code) or []
+    body = statements(code) or ()
     whole = {node.id for node in _shown(body) if isinstance(node, ast.Name)} if cell.error is None else set[str]()
     inside = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Expr)]
     parts = {node.id for shown in _shown(inside) for node in ast.walk(shown) if isinstance(node, ast.Name)}
@@ -109,7 +112,6 @@ def _unseen(new: Sequence[Variable], cell: Cell, code: str) -> list[Variable]:
         text = variable.text[1:-1] if variable.type == 'str' else variable.text
         return variable.name in parts and text in output if text else variable.name in whole
 
-    told = (each for each in new if each.name != '_' and each.type not in DEFINED_TYPES)
     return [variable for variable in told if not is_seen(variable)]
 
 

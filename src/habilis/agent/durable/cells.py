@@ -62,8 +62,10 @@ class _CellCodec(Codec[RecordedCell]):
 
     def write(self, value: RecordedCell) -> Json:
         """Encode a cell. Raises `NotDurable`."""
-        outcome = replace(value.outcome, cell=replace(value.outcome.cell, calls=()))
-        fields = self._fields.encode(outcome if value.has_code else replace(outcome, code=''))
+        outcome = value.outcome if value.has_code else replace(value.outcome, code='')
+        if value.calls:
+            outcome = replace(outcome, cell=replace(outcome.cell, calls=()))
+        fields = self._fields.encode(outcome)
         return {**json_object(fields), _CALLS: list(value.calls)} if value.calls else fields
 
     def read(self, written: Json) -> RecordedCell:

@@ -17,42 +17,46 @@ class Pause:
     """Tracks the running tool calls of a cell. The code does not notice the pause: its call never returns."""
 
     def __init__(self) -> None:
-        self._is_watching = False
+        self._cell: asyncio.Task[object] | None = None
+        """The task of the running cell."""
+
         self._reason: Paused | JournalError | None = None
         self._is_closing = False
+        self._is_stopped = False
         self._running_calls = 0
-        self._idle = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def watch(self, work: Awaitable[T], stop: Callable[[], None]) -> T:
-        """Run a cell. If one of its calls has to wait, let the others end, stop the cell, and raise the error."""
-        self._is_watching, self._reason, self._is_closing = True, None, False
-        self._idle.clear()
-        running, idle = asyncio.ensure_future(work), asyncio.ensure_future(self._idle.wait())
+    async def watch(self, work: Awaitable[T]) -> T:
+        """Run a cell. If one of its calls has to wait, let the others end, cancel the cell, and raise the error."""
+        task = self._cell = asyncio.current_task()
+        self._reason, self._is_closing, self._is_stopped = None, False, False
+        assert task is not None
         try:
-            await asyncio.wait((running, idle), return_when=asyncio.FIRST_COMPLETED)
+            outcome = await work
             if self._reason is None:
-                return running.result()
-            stop()
-            raise self._reason
+                return outcome
+        except BaseException as error:
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            if self._is_stopped and not task.uncancel():
+                is_cancelled = False  # by nobody else
+            if self._reason is None or is_cancelled:
+                raise
         finally:
-            self._is_watching = False
+            self._cell = None
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            for task in (running, idle):
-                task.cancel()
-            await asyncio.gather(running, idle, return_exceptions=True)
+        raise self._reason
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Make one tool call of the cell."""
-        if self._is_closing and self._is_watching:
+        if self._is_closing and self._cell is not None:
             await _wait_forever()
         self._running_calls += 1
         try:
             return await work()
         except (Paused, JournalError) as reason:
-            if not self._is_watching or isinstance(reason, (RunNotFound, RunBusy, NotDurable)):
+            if self._cell is None or isinstance(reason, (RunNotFound, RunBusy, NotDurable)):
                 raise  # no cell is running, or the tool itself raised it
             self._pause(reason)
         finally:
@@ -73,8 +77,9 @@ class Pause:
         self._stop_if_idle()
 
     def _stop_if_idle(self) -> None:
-        if self._is_closing and self._is_watching and not self._running_calls:
-            self._idle.set()
+        if self._is_closing and self._cell is not None and not self._running_calls and not self._is_stopped:
+            self._is_stopped = True
+            self._cell.cancel()
 
 
 async def _wait_forever() -> Never:

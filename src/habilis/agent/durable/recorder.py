@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from habilis.agent.context.output import OutputType
@@ -194,14 +195,13 @@ class Recorder:
         work: Work[CellOutcome],
         *,
         snapshot: Callable[[], Awaitable[Mapping[str, bytes]]],
-        stop: Callable[[], None],
     ) -> CellOutcome:
-        """The outcome of a cell, recorded with a snapshot of the variables after it. `stop` interrupts the cell."""
+        """The outcome of a cell, recorded with a snapshot of the variables after it."""
 
         paths, records = list[str](), list[Record]()
 
         async def recorded() -> RecordedCell:
-            outcome = await self._pause.watch(work(), stop)
+            outcome = await self._pause.watch(work())
             entry = self.journal.index.find(paths[0])
             calls = [await self._calls.refer(call) for call in outcome.cell.calls]
             return RecordedCell(outcome=outcome, calls=calls, has_code=entry is None or code_of(entry) != code)
@@ -347,10 +347,10 @@ class Recorder:
         """Record the result of the run."""
         if not self.top or self.continues_after(result.ended):
             return
+        done: tuple[str, Json] | None = None
         if result.ended == 'answer':
-            recorded = await self.recorded(result)
-            written = await on_thread(lambda: ResultCodec(output).write(recorded))  # runs its validators
-            await self.journal.write('done', self.scope.path, value=written)
+            encode = partial(ResultCodec(output).write, await self.recorded(result))
+            done = self.scope.path, encode() if output.kind is None else await on_thread(encode)  # runs its validators
         elif self.journal.info.session:
             said = record_messages(result.messages, self._turns)
             await self.journal.write('noted', self.scope.path, value={MESSAGES: said})
@@ -359,7 +359,7 @@ class Recorder:
         value: dict[str, Json] = {'ended': result.ended}
         if result.question is not None:
             value['question'] = result.question
-        await self.journal.end(status, value=value)
+        await self.journal.end(status, value=value, result=done)
 
     async def finish(self) -> None:
         """Mark a run with a result as done, if its process died before it could."""

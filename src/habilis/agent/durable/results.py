@@ -129,7 +129,7 @@ def record_messages(messages: Sequence[Message], turns: Sequence[RecordedTurn]) 
 
 
 def _record_message(message: Message, replies: Mapping[Message, str], texts: Mapping[str, str]) -> Json:
-    at = replies.get(replace(message, created_at=None))
+    at = replies.get(message if message.created_at is None else replace(message, created_at=None))
     if at is not None:
         message = replace(message, text='', calls=(), thinking='')
     elif (at := texts.get(message.text)) is not None:

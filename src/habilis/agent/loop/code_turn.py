@@ -122,7 +122,7 @@ class CodeRunner:
             if self._recorder is None:
                 outcome = await live()
             else:
-                outcome = await self._recorder.cell(code, live, snapshot=self._snapshots, stop=self._stop)
+                outcome = await self._recorder.cell(code, live, snapshot=self._snapshots)
                 await self._replay_calls(outcome)
         except BaseException:
             self._answer.withdraw()
@@ -258,11 +258,6 @@ class CodeRunner:
             except SandboxError as error:
                 logger.warning('the variables of the sandbox %s were not recorded: %s', name, error)
         return found
-
-    def _stop(self) -> None:
-        """Stop the running cell, and release the thread that waits for one of its calls."""
-        self._sandbox.cancel()
-        self._toolbox.cancel()
 
     async def _describe_variables(self) -> dict[str, Variable]:
         try:

@@ -94,13 +94,15 @@ class ModelTurn:
         """One reply. `code`: it is expected to hold code, and may be ended where the code ends."""
         outgoing = functools.partial(self._conversation.outgoing, system=system, extra=extra)
         room = max(0.0, room_for(self._model.traits.context_tokens, options.max_tokens or REPLY_TOKENS))
-        if self._is_at_summary or count_message_tokens(outgoing()) > room:
+        messages = outgoing()
+        if self._is_at_summary or count_message_tokens(messages) > room:
             asked = self._conversation.outgoing(system=system, extra=prompt_file('compaction'))
             how = replace(self._compaction(room), summary=await self._summary(asked, options))
             ways = [replace(how, keep=keep, drop_earlier=drop) for drop in (False, True) for keep in (KEPT_STEPS, 1)]
             self._compact(*ways, fits=lambda: count_message_tokens(outgoing()) <= room)
+            messages = outgoing()
         try:
-            return await self._request(outgoing(), options, code)
+            return await self._request(messages, options, code)
         except ContextOverflow:
             how = replace(self._compaction(room / 2), keep=1)  # the estimate was too low
             for drop_earlier in (False, True):

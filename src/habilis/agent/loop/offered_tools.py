@@ -68,8 +68,12 @@ class OfferedTools:
         self._conversation = conversation
         self._prompt = prompt
         self._names, self._more = self._enabled(), self._toolbox.more_toolsets()
-        self.system_without_stop = system_prompt(prompt().without_stop())
+        self._parts = prompt()
+
+    @property
+    def system_without_stop(self) -> str:
         """The system prompt of a step that cannot end the run."""
+        return system_prompt(self._parts.without_stop())
 
     def update(self, *, announce: bool) -> str:
         """Describe the tools that are enabled now. Returns what has changed, if the model is to be told."""
@@ -103,10 +107,9 @@ class OfferedTools:
         self._describe()
 
     def _describe(self) -> PromptParts:
-        prompt = self._prompt()
-        self._conversation.system = system_prompt(prompt)
-        self.system_without_stop = system_prompt(prompt.without_stop())
-        return prompt
+        self._parts = self._prompt()
+        self._conversation.system = system_prompt(self._parts)
+        return self._parts
 
     def _enabled(self) -> list[str]:
         return list(dict.fromkeys([*self._toolbox.names('code'), *self._toolbox.names('model')]))

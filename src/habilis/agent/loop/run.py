@@ -19,7 +19,6 @@ from habilis.agent.options import AnyTool, check_types
 from habilis.core.errors import AgentError, RunStopped
 from habilis.journal import Paused
 from habilis.models.contract import Message
-from habilis.tools import Toolbox
 from habilis.tools.permits import Permit
 
 STOPPED = 'the run was stopped'
@@ -68,9 +67,8 @@ class Run:
         """
         check_types('a step', {'artifacts': artifacts})
         components, events = self._components, self._components.events
-        with self._under_way(tools) as (changed, lent):
+        with self._under_way(tools) as described:
             try:
-                described = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
                 can_stop, reached = await self._begin_step(can_stop)
                 if reached is not None:
                     return await self._end(reached)
@@ -95,8 +93,8 @@ class Run:
                 raise
 
     @contextlib.contextmanager
-    def _under_way(self, tools: Sequence[AnyTool]) -> Generator[tuple[str, Toolbox]]:
-        """The surroundings of a step. Yields what has changed of the offered tools, and those lent for this step."""
+    def _under_way(self, tools: Sequence[AnyTool]) -> Generator[str]:
+        """The surroundings of a step. Yields text about tools that have changed, or are lent for this step."""
         self._check_ready()
         components = self._components
         recorder = components.recorder
@@ -108,10 +106,12 @@ class Run:
             with (
                 Permit().entered(),
                 contextlib.nullcontext() if recorder is None else recorder.scope.entered(),
-                self.toolbox.lent(tools) as lent,
+                self.toolbox.lent(tools) if tools else contextlib.nullcontext() as lent,
             ):
-                check_variables(components.spec.variables, lent.names())
-                yield changed, lent
+                if lent is not None:
+                    check_variables(components.spec.variables, lent.names())
+                    changed = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
+                yield changed
         finally:
             calling_run.reset(calling)
             parent_ledgers.reset(token)

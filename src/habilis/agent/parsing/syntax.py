@@ -4,6 +4,7 @@ import ast
 import re
 import threading
 import warnings
+from functools import lru_cache
 
 from habilis.core.syntax import parse_expression, parse_module
 
@@ -24,13 +25,14 @@ _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _COMPUTING = (ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Subscript, ast.Lambda)
 
 
-def statements(code: str) -> list[ast.stmt] | None:
-    """The statements of the code; None if it is not Python."""
+@lru_cache(8)  # a step parses its code several times
+def statements(code: str) -> tuple[ast.stmt, ...] | None:
+    """The statements of the code, not to be changed; None if it is not Python."""
     try:
         # Warnings about the model's code, such as an invalid escape, do not belong on the host's terminal.
         with _WARNINGS_LOCK, warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            return parse_module(code).body
+            return tuple(parse_module(code).body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -67,10 +69,10 @@ def is_obvious_code(code: str) -> bool:
     return any(_is_obvious_code(statement) for statement in _likely_statements(code))
 
 
-def _likely_statements(code: str) -> list[ast.stmt]:
+def _likely_statements(code: str) -> tuple[ast.stmt, ...]:
     """The statements of the code. Code that mixes tabs and spaces does not compile, but it is code."""
     found = statements(code)
-    return (statements(code.expandtabs(4)) if found is None and '\t' in code else found) or []
+    return (statements(code.expandtabs(4)) if found is None and '\t' in code else found) or ()
 
 
 def is_placeholder(code: str) -> bool:

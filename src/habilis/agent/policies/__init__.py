@@ -18,7 +18,7 @@ _HOMES = {
 
 def load_policy(choice: str | Policy | None, traits: Traits) -> Policy:
     """The policy that was chosen by name or given; without a choice, the one that suits the model."""
-    if isinstance(choice, Policy):
+    if choice is not None and isinstance(choice, Policy):
         return choice
     name = choice or ('small' if traits.small else 'general')
     if name not in _HOMES:

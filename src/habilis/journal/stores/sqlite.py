@@ -151,16 +151,21 @@ class SqliteStore:
         """See `Store`."""
         rows = [(_key(run), record.seq, encode_record(record)) for record in records]
         sync = must_sync(records)
-        if len(rows) == 1 and info is None and not blobs and 0 < rows[0][1] < _MAX_INTEGER and 0 < epoch < _MAX_INTEGER:
+        is_one = len(rows) == 1 and 0 < rows[0][1] < _MAX_INTEGER and 0 < epoch < _MAX_INTEGER
+
+        def add_next(connection: sqlite3.Connection) -> bool:
+            """Add the only record, in one statement. False if that was not possible."""
             key, seq, line = rows[0]
-            row = (seq, line, key, epoch, seq, key, seq)
-            if await self._file.do(lambda connection: connection.execute(_ADD, row).rowcount, sync=sync) == 1:
-                return
+            return connection.execute(_ADD, (seq, line, key, epoch, seq, key, seq)).rowcount == 1
+
+        if is_one and info is None and not blobs and await self._file.do(add_next, sync=sync):
+            return
 
         def work(connection: sqlite3.Connection) -> None:
-            if _row_of(connection, run, 'epoch') != (epoch,):
-                raise lease_lost(run)
-            _add(connection, run, rows)
+            if not (is_one and add_next(connection)):
+                if _row_of(connection, run, 'epoch') != (epoch,):
+                    raise lease_lost(run)
+                _add(connection, run, rows)
             _keep(connection, run, blobs)
             if info is not None:
                 sql = 'UPDATE runs SET user = ?, session = ?, status = ?, created = ?, info = ? WHERE run = ?'

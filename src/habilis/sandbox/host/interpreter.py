@@ -61,13 +61,15 @@ class Interpreter(Interruptible):
         """Whether the variables have changed since the checkpoint."""
 
         self.described: dict[str, Variable] | None = None
-        """The descriptions of the variables, if the last request returned them."""
+        """The descriptions of the variables, if they are known since the last request."""
 
         self._options = options
         self._guest: Guest | None = None
         self._host: CellHost | None = None
         self._entered: tuple[CellHost, Guest] | None = None
-        self._fresh = True
+        self.is_fresh = True
+        """Whether no request was sent to the guest yet."""
+
         self._cells = 0
         guarded = [space.folder for space in options.writable_folders if space.is_guarded]
         self._guards = [guard_of(folder, by_path=getattr(backend, 'copies_files', False)) for folder in guarded]
@@ -79,7 +81,8 @@ class Interpreter(Interruptible):
         grant = options.network.grant if options.network else None
         spec = GuestSpec(limits=options.limits, mounts=options.mounts, network=grant)
         self._guest = await start_guest(self.backend, spec)
-        self._fresh = True
+        self.is_fresh = True
+        self.described = None if options.variables or self.checkpoint is not None else {}
         stop_at_exit(self)
 
     @property
@@ -117,7 +120,7 @@ class Interpreter(Interruptible):
     async def fork(self, options: SandboxOptions) -> 'Interpreter | None':
         """A twin with everything that is in memory, where the guest can be forked. None: use the checkpoint."""
         guest = self._guest
-        if not isinstance(guest, ForkableGuest) or self._fresh:
+        if not isinstance(guest, ForkableGuest) or self.is_fresh:
             return None
         job = WORKERS.start(guest.fork, discard=_close_late)
         try:
@@ -133,7 +136,7 @@ class Interpreter(Interruptible):
         twin = Interpreter(self.backend, options, self.checkpoint)
         for guard in twin._guards:  # its code may go on before its first request
             guard.begin(twin)
-        twin._guest, twin._fresh, twin._cells, twin.unsaved = forked, False, self._cells, self.unsaved
+        twin._guest, twin.is_fresh, twin._cells, twin.unsaved = forked, False, self._cells, self.unsaved
         stop_at_exit(twin)
         return twin
 
@@ -177,7 +180,7 @@ class Interpreter(Interruptible):
         return undone
 
     def _cell_request(self, code: str, rules: CodeRules | None, describe: bool) -> str:
-        if rules is None and not self._fresh and not _SURROGATE.search(code):
+        if rules is None and not self.is_fresh and not _SURROGATE.search(code):
             return ('d' if describe else 'r') + code  # see `Kernel.enter`
         request: dict[str, Json] = {'op': 'run', 'code': code, 'describe': describe}
         if rules is not None:
@@ -244,8 +247,8 @@ class Interpreter(Interruptible):
 
     def _message(self, request: dict[str, Json]) -> str:
         """Encode a request; the first one of a guest includes the setup."""
-        if self._fresh:
-            self._fresh = False
+        if self.is_fresh:
+            self.is_fresh = False
             setup = self._options.setup(with_variables=self.checkpoint is None)
             return dump_with({**request, 'setup': setup}, 'state')
         return dump_with(request, 'state')
@@ -305,7 +308,7 @@ class Interpreter(Interruptible):
         """Make sure that there is a guest with the current variables, and a checkpoint of them."""
         if self._guest is None:
             await self.start()
-        if self._fresh and self.checkpoint is not None:
+        if self.is_fresh and self.checkpoint is not None:
             await self._load_or_start_empty(self.checkpoint, host)
         if self.unsaved and self._options.checkpoints:
             await self.current(host)
