@@ -6,12 +6,12 @@ from pathlib import Path
 
 from habilis.agent.loop.components import parent_ledgers
 from habilis.core.errors import ForgeError, ToolCallError, ToolDefinitionError
-from habilis.core.folders import data_folder
+from habilis.core.settings import Settings
 from habilis.forge.build.forge import Forge
 from habilis.forge.library.library import Library
+from habilis.forge.library.stored import stored_library
 from habilis.forge.library.tools import library_tool
 from habilis.forge.source import HELPERS
-from habilis.memory.minilm import find_embedder
 from habilis.models.contract import Model, Usage
 from habilis.models.counting import CountingModel
 from habilis.sandbox import ToolCall
@@ -106,6 +106,6 @@ class AgentLibrary:
             self._library.usage.record_request(task, called, ok=ok, run=run_id)
 
 
-def open_library(folder: Path | None, /) -> AgentLibrary:
-    """The library in a folder, or in the data folder."""
-    return AgentLibrary(Library(folder or data_folder() / 'library', embedder=find_embedder()))
+def open_library(settings: Settings, folder: Path | None, /) -> AgentLibrary:
+    """See `stored_library`."""
+    return AgentLibrary(stored_library(settings, folder))
