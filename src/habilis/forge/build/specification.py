@@ -1,10 +1,12 @@
 """What a tool is to do: the request, and the definition of the function that a model designs for it."""
 
+import ast
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from habilis.core.errors import ForgeError, ToolDefinitionError
+from habilis.core.syntax import parse_module
 from habilis.forge.build.examples import called_name, fitted_signature, wanted_parameters
 from habilis.forge.build.languages import check_language
 from habilis.forge.build.reference import Reference, quoted
@@ -12,6 +14,8 @@ from habilis.forge.build.requests import StageConversation, code_block, function
 from habilis.forge.contract import Language, Refused
 from habilis.forge.source import read_source
 from habilis.models.contract import Model
+
+_BRANCHES = (ast.If, ast.IfExp, ast.Match, ast.Try, ast.For, ast.While)
 
 TRIES = 3
 """Attempts at a specification, at tests, and at tests that notice enough mutants."""
@@ -55,6 +59,24 @@ class Specification:
         """What the model decided, as the request leaves it open."""
         return tuple(one.strip() for one in re.findall(r'^\s*#\s*(assumed: .+)$', self.reply, re.MULTILINE))
 
+    @property
+    def codes(self) -> list[str]:
+        """A function without branches and loops, written in two ways beside its definition; empty if it was not."""
+        tree = parse_module(code_block(self.reply))
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        first, check = functions.get(self.name), functions.get(f'{self.name}_check')
+        if first is None or check is None or without_body(ast.unparse(first)) != self.stub:
+            return []
+        check.body = [*first.body[:1], *(check.body[1:] if ast.get_docstring(check) else check.body)]
+        check.name, check.args, check.returns = first.name, first.args, first.returns
+        others = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
+        are_simple = not any(_is_branch(node) for one in (first, check) for node in ast.walk(one))
+        return [ast.unparse(ast.Module([*others, one], [])) for one in (first, check)] if are_simple else []
+
+
+def _is_branch(node: ast.AST) -> bool:
+    return isinstance(node, _BRANCHES) or (isinstance(node, ast.comprehension) and bool(node.ifs))
+
 
 async def specify(
     order: Order, model: Model, *, lessons: Sequence[str], is_taken: Callable[[str], bool]
@@ -77,6 +99,8 @@ async def specify(
     )
     if not model.traits.small:  # one request less
         text += prompt('spec_tests').format(name=wanted or '<name>')
+        if order.language == 'python' and not order.uses:
+            text += prompt('spec_body').format(name=wanted or '<name>')
     problem = ''
     for _ in range(TRIES):
         reply = await conversation.say(text)
