@@ -1,12 +1,13 @@
 """Makes a tool of finished runs that did the same: its code is their cells, with parameters where literals vary.
 
-The answers of the runs are its tests. Of one run alone, those literals become parameters that its task has.
+The answers of the runs are its tests. Of one run alone, those literals become parameters that its task has. Those that
+the code has given a name are asked for; the others, which may belong to a rule that the task states, have defaults.
 """
 
 import ast
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from habilis.agent.durable.trajectory import Trajectory
@@ -87,12 +88,13 @@ def candidate_of(runs: Sequence[FinishedRun], name: str, tools: Sequence[str] = 
     """The code and tests of a tool that does what the runs did. Raises `ForgeError` if they did different things."""
     trees = [_body(one) for one in runs]
     literals = [list(_literals(tree)) for tree in trees]
-    parameters = _parameters(runs, trees, literals)
-    calls = [', '.join(map(repr, values)) for values in zip(*parameters.values(), strict=True)]
+    parameters, optional = _parameters(runs, trees, literals)
+    needed = [values for key, values in parameters.items() if key not in optional]
+    calls = [', '.join(map(repr, values)) for values in zip(*needed, strict=True)]
     result = 'str({})' if runs[0].is_printed else '{}'
     asserts = [f'{result.format(f"{name}({call})")} == {_shown(one)}' for call, one in zip(calls, runs, strict=True)]
     tests = [f'def test_run_{number}() -> None:\n    assert {text}\n' for number, text in enumerate(asserts, start=1)]
-    code = _code(name, trees[0], runs, parameters)
+    code = _code(name, trees[0], runs, parameters, optional)
     used = sorted({node.id for node in ast.walk(trees[0]) if isinstance(node, ast.Name)} & {*tools})
     imports = ''.join(f'from {LIBRARY_MODULE} import {one}\n' for one in used)
     return Candidate(name=name, code=f'{imports}{code}', tests=f'from tool import {name}\n\n\n' + '\n\n'.join(tests))
@@ -160,12 +162,13 @@ def _value(node: ast.expr) -> list[object] | None:
 
 def _parameters(
     runs: Sequence[FinishedRun], trees: Sequence[ast.Module], literals: Sequence[Sequence[_Literal]]
-) -> dict[str, tuple[object, ...]]:
-    """The parameters with their values in each run. Their places in the first tree become names."""
+) -> tuple[dict[str, tuple[object, ...]], set[str]]:
+    """The parameters with their values in each run, and those with a default. Their places become names."""
     if len({len(some) for some in literals}) > 1:
         msg = f'{", ".join(one.run for one in runs)} did not do the same'
         raise ForgeError(msg)
     found: dict[str, tuple[object, ...]] = {}
+    unnamed: set[str] = set()
     names = {node.id for node in ast.walk(trees[0]) if isinstance(node, ast.Name)}
     for same in zip(*literals, strict=True):
         first, values = same[0], tuple(one.value for one in same)
@@ -174,13 +177,15 @@ def _parameters(
             known = next((key for key, some in found.items() if not first.name and repr(some) == repr(values)), '')
             key = known or free_name(first.name or 'value', found if first.name else {*found, *names})
             found[key] = values
+            unnamed |= set() if first.name or known else {key}
             for one in same:
                 _replace(one.node, key)
     if len({ast.dump(tree) for tree in trees}) > 1 or not found:
         problem = 'did not do the same' if found else 'have nothing that varies: name another run with other values'
         msg = f'{", ".join(one.run for one in runs)} {problem}'
         raise ForgeError(msg)
-    return found
+    optional = unnamed if len(runs) == 1 and found.keys() - unnamed else set[str]()
+    return dict(sorted(found.items(), key=lambda one: one[0] in optional)), optional
 
 
 def _replace(node: ast.expr, name: str) -> None:
@@ -200,8 +205,17 @@ def _is_in(value: object, task: str) -> bool:
     )
 
 
-def _code(name: str, tree: ast.Module, runs: Sequence[FinishedRun], parameters: dict[str, tuple[object, ...]]) -> str:
-    head = ', '.join(f'{key}: {ast.unparse(hint_for(values))}' for key, values in parameters.items())
+def _code(
+    name: str,
+    tree: ast.Module,
+    runs: Sequence[FinishedRun],
+    parameters: dict[str, tuple[object, ...]],
+    optional: Collection[str],
+) -> str:
+    defaults = {key: f' = {parameters[key][0]!r}' for key in optional}
+    head = ', '.join(
+        f'{key}: {ast.unparse(hint_for(values))}{defaults.get(key, "")}' for key, values in parameters.items()
+    )
     result = 'object' if runs[0].is_printed else ast.unparse(hint_for([one.answer for one in runs]))
     body = [node for node in tree.body if not _is_itself(node)]
     documentation = ast.Expr(ast.Constant(f'Answer requests such as: {" ".join(runs[0].task.split())[:300]}'))
