@@ -15,6 +15,13 @@ from habilis.forge.contract import Language, Refused
 from habilis.forge.source import read_source
 from habilis.models.contract import Model
 
+_WITH_BODY = """; but if it needs no branch and no loop, with its body, and above it
+   the imports that it needs"""
+_CHECK = """4. only if you wrote the body: the function once more as `{name}_check`, in another way (other functions, or another
+   formula); both are compared on many inputs
+"""
+"""A function that one request suffices for."""
+
 _BRANCHES = (ast.If, ast.IfExp, ast.Match, ast.Try, ast.For, ast.While)
 
 TRIES = 3
@@ -88,19 +95,18 @@ async def specify(
         raise Refused(msg)
     told = ''.join(f'- {lesson}\n' for lesson in lessons)
     conversation = StageConversation(model, 'spec')
-    text = prompt('spec').format(
+    name, is_simple = wanted or '<name>', order.language == 'python' and not order.uses
+    text = prompt('spec' if model.traits.small else 'spec_whole').format(
         request=order.request,
         examples=order.shown_examples,
-        name=wanted or '<name>',
+        name=name,
         parameters=wanted_parameters(order.examples, wanted) or '<parameters with type hints>',
         naming=f'The name is `{wanted}`.' if wanted else 'Choose a name that says what it returns or does.',
         lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
         context=order.context,
+        body=f'without a body{_WITH_BODY if is_simple else ""}',
+        check=_CHECK.format(name=name) if is_simple else '',
     )
-    if not model.traits.small:  # one request less
-        text += prompt('spec_tests').format(name=wanted or '<name>')
-        if order.language == 'python' and not order.uses:
-            text += prompt('spec_body').format(name=wanted or '<name>')
     problem = ''
     for _ in range(TRIES):
         reply = await conversation.say(text)
