@@ -67,7 +67,7 @@ class AgentLibrary:
         """The tool with which code has new tools built by this model."""
 
         async def make_tool(ctx: Context[object], request: str, examples: list[str] | None = None) -> str:
-            """Have a tool built and tested that no tool does yet, and kept for later. Takes a while.
+            """Have a tool built, tested and kept, if later tasks need it, too. Takes a while.
 
             `request` says in words what it takes and returns; `examples` must hold, such as ["area(2, 3) == 6"].
             Call the new tool by its name in the next cell.

@@ -17,8 +17,8 @@ from habilis.models.contract import Model
 
 _WITH_BODY = """; but if it needs no branch and no loop, with its body, and above it
    the imports that it needs"""
-_CHECK = """4. only if you wrote the body: the function once more as `{name}_check`, in another way (other functions, or another
-   formula); both are compared on many inputs
+_CHECK = """4. only if you wrote the body: the function once more as `{name}_check`, in another way (other functions or
+   another formula); both are compared on many inputs
 """
 """A function that one request suffices for."""
 
