@@ -1,8 +1,8 @@
 """How well tools are found: `python -m evals.tool_search`. Needs no model; with the extra `embeddings`, meaning counts.
 
-Each tool that comes with Habilis has two requests (`tool_requests.toml`). A weight counts only if it is as good on the half
-of the tools that was not used to choose it. Requests of `families.toml` need none of these tools: they show which scores
-are noise.
+Each tool that comes with Habilis has two requests (`tool_requests.toml`). A weight counts only if it is as good on the
+half of the tools that was not used to choose it. Requests of `families.toml` need none of these tools: they show which
+scores are noise.
 """
 
 import tempfile

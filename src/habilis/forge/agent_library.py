@@ -45,7 +45,9 @@ class AgentLibrary:
         return names
 
     def _stubs(self, query: str) -> list[tuple[str, str]]:
-        tools = [(one.name, self.tool(one.name)) for one in self.search(query)]
+        found = self.search(query)
+        fitting = [one.name for one in found if one.score >= found[0].score / 2]  # where one fits, others are noise
+        tools = [(name, self.tool(name)) for name in fitting]
         return [(name, made.render(TypeNames())) for name, made in tools if made is not None]
 
     def tool(self, name: str) -> Tool[..., object] | None:
