@@ -189,7 +189,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument('--limit', type=int, metavar='N', help='only the first N tasks')
     parser.add_argument('--offset', type=int, default=0, metavar='N', help='skip N tasks first')
     parser.add_argument('--seed', type=int, metavar='N', help='shuffle the tasks first')
-    parser.add_argument('--candidates', type=int, default=3, metavar='N', help='implementations per tool (default: 3)')
+    parser.add_argument('--candidates', type=int, metavar='N', help='implementations per tool (default: as usual)')
     parser.add_argument(
         '--results', type=Path, metavar='FILE', help='append outcomes to this JSONL file; tasks it has are not repeated'
     )
