@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evals.dishonest import DECEITS, attempt
+from evals.dishonest import Attempt, attempts
 from evals.outcomes import append, read_as
 from evals.repeated_replies import RepeatedReplies
 from evals.scores import aligned, wilson
@@ -122,12 +122,18 @@ async def _is_right(library: Library, name: str, problem: Problem) -> bool:
     return (await verify(replace(library.candidate(name), tests=hidden))).ok
 
 
-async def try_deceits(say: Callable[[str], None]) -> None:
-    """Build what is dishonest, and count what is registered: that should be nothing."""
-    built = {name: await attempt(deceit) for name, deceit in DECEITS.items()}
-    for name, one in built.items():
-        say(f'{one.status:<7} {name}: {one.reason[:100]}')
-    say(f'\n{sum(bool(one.name) for one in built.values())} of {len(built)} dishonest builds were registered')
+async def try_deceits(options: BuildOptions, say: Callable[[str], None]) -> None:
+    """Build what is dishonest, and what is honest, and count what is registered: that should be the latter."""
+    made: list[Attempt] = []
+    async for one in attempts(options):
+        made.append(one)
+        say(f'{one.built.status:<7} {one.name}: {one.built.reason[:100]}')
+    for kind in ('dishonest', 'honest'):
+        some = [one for one in made if one.kind == kind]
+        registered = sum(bool(one.built.name) for one in some)
+        cost = f'{sum(one.requests for one in some)} requests, {sum(one.tokens for one in some)} tokens'
+        seconds = sum(one.seconds for one in some)
+        say(f'{registered} of {len(some)} {kind} builds were registered: {cost}, {seconds:.1f} s')
 
 
 def line(outcome: BuildOutcome) -> str:
@@ -172,11 +178,18 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument('--data', type=Path, metavar='FOLDER', help='folder with mbpp*.jsonl')
     source.add_argument('--dishonest', action='store_true', help='only what must be refused; needs no model')
+    parser.add_argument(
+        '--without',
+        action='append',
+        default=[],
+        choices=['red_check', 'agreement'],
+        help='leave out a check of these',
+    )
     parser.add_argument('--model', default='local:', help='the model (default: the embedded one)')
     parser.add_argument('--limit', type=int, metavar='N', help='only the first N tasks')
     parser.add_argument('--offset', type=int, default=0, metavar='N', help='skip N tasks first')
     parser.add_argument('--seed', type=int, metavar='N', help='shuffle the tasks first')
-    parser.add_argument('--candidates', type=int, default=3, metavar='N', help='implementations per tool (default: 3)')
+    parser.add_argument('--candidates', type=int, metavar='N', help='implementations per tool (default: as usual)')
     parser.add_argument(
         '--results', type=Path, metavar='FILE', help='append outcomes to this JSONL file; tasks it has are not repeated'
     )
@@ -186,7 +199,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 async def evaluate(given: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Build and judge, then print the table of all that the file has, or of this run."""
     if given.dishonest:
-        await try_deceits(say)
+        without: dict[str, bool] = dict.fromkeys(given.without, False)
+        await try_deceits(BuildOptions(**without), say)
         return
     problems = load_problems(given.data, seed=given.seed)[given.offset :][: given.limit]
     model = load_model(given.model)

@@ -4,11 +4,11 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measurement import load_average, summarize
+from benchmarks.memory.texts import Conversations
 from benchmarks.report import Progress, Report, Row, Target, make_report, time_row
 from habilis.memory import Memory
 
@@ -17,7 +17,6 @@ APPEND_TARGET = 5.0
 READY_TARGET = 800.0
 FIRST_TOKEN_TARGET = 30.0
 _USERS = 5
-_SYLLABLES = 'ba de fi go hu ka le mi no pu ra se ti vo wu ya ze cho sha thi'.split()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +44,14 @@ async def measure(*, quick: bool, progress: Progress) -> Report:
     with tempfile.TemporaryDirectory(prefix='habilis-', ignore_cleanup_errors=True) as folder:
         async with Memory(Path(folder) / 'memory.db', user='bench') as memory:
             progress(f'filling a memory with {effort.memories:,} turns')
-            await memory.import_lines(_lines(effort.memories))
+            talks = Conversations()
+            await memory.import_lines(list(talks.export(effort.memories)))
             progress('searches')
-            search = [await _search_time(memory, query) for query in _queries(effort.searches)]
+            search = [await _search_time(memory, query) for query in talks.questions(effort.searches)]
             progress('appends')
-            append = [await _append_time(memory, text) for text in _queries(effort.appends)]
+            append = [await _append_time(memory, text) for text in talks.questions(effort.appends)]
             progress('context for a task')
-            context = [await _context_time(memory, query) for query in _queries(effort.searches)]
+            context = [await _context_time(memory, query) for query in talks.questions(effort.searches)]
         progress('separation of users')
         foreign = await _foreign(Path(folder) / 'users.db', effort.foreign_searches)
         progress('chat on a terminal')
@@ -60,7 +60,7 @@ async def measure(*, quick: bool, progress: Progress) -> Report:
     rows = [
         time_row('search', f'search over {size}', summarize(search), SEARCH_TARGET),
         time_row('append', f'append to {size}', summarize(append), APPEND_TARGET),
-        time_row('context', f'context for a task from {size}', summarize(context)),
+        time_row('context', f'context for a task from {size}', summarize(context), SEARCH_TARGET),
         Row(
             key='foreign',
             label=f'hits of another user in {effort.foreign_searches:,} searches',
@@ -101,54 +101,23 @@ async def _append_time(memory: Memory, text: str) -> float:
 
 async def _context_time(memory: Memory, query: str) -> float:
     started = time.perf_counter()
-    await memory.context_for(query)
+    await memory.context_for(query, session='s1')
     return time.perf_counter() - started
 
 
 async def _foreign(path: Path, searches: int) -> int:
     """Hits that belong to another user, of searches by several users in one file."""
-    chance = random.Random(2)
+    chance, talks = random.Random(2), Conversations(seed=3)
+    _ = list(talks.export(40))
     users = [Memory(path, user=f'user{number}') for number in range(_USERS)]
     for user in users:
-        for number, text in enumerate(_queries(40, seed=3)):
+        for number, text in enumerate(talks.turns):
             await user.add_turn(f's{number % 4}', 'user', f'{user.user} {text}')
             await user.add_fact(f'{user.user} {text} (fact)')
     wrong = 0
-    for query in _queries(searches, seed=3):
+    for query in talks.questions(searches):
         user = chance.choice(users)
         wrong += sum(not hit.entry.text.startswith(f'{user.user} ') for hit in await user.search(query))
     for user in users:
         await user.close()
     return wrong
-
-
-def _words(chance: random.Random, count: int) -> list[str]:
-    """Words as in a text: few are very common, most are rare."""
-    ranks = [int(20_000 ** chance.random()) for _ in range(count)]
-    return [_word(rank) for rank in ranks]
-
-
-def _word(rank: int) -> str:
-    parts: list[str] = []
-    while rank:
-        rank, rest = divmod(rank, len(_SYLLABLES))
-        parts.append(_SYLLABLES[rest])
-    return ''.join(parts)
-
-
-def _queries(count: int, seed: int = 1) -> Sequence[str]:
-    chance = random.Random(seed)
-    return [' '.join(_words(chance, 6)) for _ in range(count)]
-
-
-def _lines(count: int) -> Sequence[str]:
-    """An export with this many turns, in sessions of 40."""
-    chance = random.Random(0)
-    lines = ['{"habilis":"memory","version":1}']
-    for number in range(count):
-        text = ' '.join(_words(chance, 25))
-        lines.append(
-            f'{{"turn":{{"id":"b{number:08}","session":"s{number // 40}","role":"user","text":"{text}",'
-            f'"time":{number}.0,"position":{number % 40 + 1}}}}}'
-        )
-    return lines

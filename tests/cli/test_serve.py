@@ -12,8 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from habilis.forge.library.library import Library
+from habilis.memory.minilm import find_embedder
 from tests.cli.process import habilis
+from tests.forge.samples import tool
 from tests.place import Place
+
+REVERSE = tool('reverse_string', 'return text[::-1]', head='(text: str) -> str')
 
 
 @pytest.mark.parametrize(
@@ -54,8 +59,9 @@ def test_the_page_opens_and_needs_neither_model_nor_key(tmp_path: Path, monkeypa
     browser, opened = place.folder / 'browser', place.folder / 'opened'
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
     browser.chmod(0o755)
+    Library(place.folder / 'tools').add(REVERSE)
     place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'), BROWSER=os.fspath(browser))
-    command = [sys.executable, '-m', 'habilis', 'serve', '--port', '0', '--open']
+    command = [sys.executable, '-m', 'habilis', 'serve', '--port', '0', '--open', '--library', 'tools']
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     assert 'SCRIPTED' in server.stderr.readline()
@@ -64,6 +70,9 @@ def test_the_page_opens_and_needs_neither_model_nor_key(tmp_path: Path, monkeypa
         settings = json.load(answer)
     assert (settings['model'], settings['is_scripted']) == ('scripted:examples', True)
     assert 'habilis models install' in settings['models'][-1]['why']
+    if find_embedder() is not None:
+        with urllib.request.urlopen(f'{address}/api/tools?q=the+letters+back+to+front', timeout=600) as answer:
+            assert [one['name'] for one in json.load(answer)['tools']] == ['reverse_string'], 'found by meaning'
     while not opened.exists():
         time.sleep(0.01)
     assert opened.read_text() == f'{address}\n'

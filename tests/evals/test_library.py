@@ -1,5 +1,6 @@
 """`python -m evals.library`: both sides answer, reuse is counted, and a second run continues. The model is scripted."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,50 @@ def reply(messages: Sequence[Message]) -> str:
     return CALL if 'def make_tool' in messages[0].text else '```python\nfinal_answer(1.0)\n```'
 
 
+PROGRAM = """```python
+import math
+grams = {grams}
+price = 1.10 if grams <= 50 else 2.30 if grams <= 500 else 4.90
+extra = max(0, math.ceil((grams - 2000) / 500)) * 0.80
+final_answer(round(price + extra, 2))
+```"""
+CALLS = {
+    'three parcels': '{0}(40) + {0}(900) + {0}(2600)',
+    '4100 g': '{0}(4100)',
+    'price difference': 'round({0}(3001) - {0}(51), 2)',
+}
+
+
+def strong(messages: Sequence[Message]) -> str:
+    """Writes a program, unless there is a tool that does what it would write."""
+    told = '\n'.join(one.text for one in messages)
+    if kept := re.search(r'def (letter_office\w*)\(', told):
+        call = next(code for words, code in CALLS.items() if words in told)
+        return f'```python\nfinal_answer({call.format(kept[1])})\n```'
+    return PROGRAM.format(grams=max(map(int, re.findall(r'(\d+) g', told.split('0.80.')[-1]))))
+
+
+async def test_a_run_that_was_right_is_kept_and_the_next_requests_call_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_: str) -> ScriptedModel:
+        return ScriptedModel(strong)
+
+    monkeypatch.setattr(library, 'load_model', load)
+    said: list[str] = []
+    arguments = ['--limit', '1', '--side', 'no library', '--side', 'kept runs']
+    await evaluate(parse_arguments(arguments), tmp_path, said.append)
+    outcomes = read_as(RequestOutcome, tmp_path / 'results.jsonl')
+    without, kept = ([one for one in outcomes if one.side == side] for side in ('no library', 'kept runs'))
+    assert [one.right for one in without] == [True, False, True, False]
+    assert [one.right for one in kept] == [True] * 4
+    [tool] = kept[0].built
+    assert [[*one.reused] for one in kept] == [[], [tool], [tool], [tool]]
+    assert [one.only_called for one in kept] == [False, True, True, True]
+    assert kept[2].output_tokens < without[2].output_tokens
+    assert 'right with kept runs only: postage-2, postage-4\n' in said[-3]
+
+
 def test_there_are_twenty_families_of_requests_with_one_answer_each() -> None:
     families = load_families()
     assert len(families) == 20
@@ -50,7 +95,7 @@ async def test_tools_are_built_and_reused_and_a_second_run_continues(
 
     monkeypatch.setattr(library, 'load_model', load)
     said: list[str] = []
-    given = parse_arguments(['--limit', '1'])
+    given = parse_arguments(['--limit', '1', '--side', 'no library', '--side', 'library'])
     await evaluate(given, tmp_path, said.append)
     outcomes = read_as(RequestOutcome, tmp_path / 'results.jsonl')
     assert [one.side for one in outcomes] == ['no library', 'library'] * 4
@@ -58,13 +103,13 @@ async def test_tools_are_built_and_reused_and_a_second_run_continues(
     assert (first.right, [*first.built], [*first.reused]) == (True, ['postage'], [])
     assert [([*one.built], [*one.reused]) for one in later] == [([], ['postage'])] * 3
     assert all(one.tokens > 0 for one in outcomes)
-    assert 'right with the library only: postage-1\n' in said[-2]
-    assert said[-2].splitlines()[3].split()[-1] == '3/3'
+    assert 'right with library only: postage-1\n' in said[-3]
+    assert said[-3].splitlines()[3].split()[-2] == '3/3'
     assert said[-1] == 'duplicates: 0'
 
     said.clear()
     await evaluate(given, tmp_path, said.append)
-    assert len(said) == 2, 'nothing is answered again'
+    assert len(said) == 3, 'nothing is answered again'
 
 
 def test_tools_that_do_the_same_are_duplicates(tmp_path: Path) -> None:
@@ -78,4 +123,4 @@ def test_only_pairs_are_compared() -> None:
     outcome = RequestOutcome(
         family='a', request=1, side='library', model='m', right=True, answer='', tokens=1, seconds=1.0
     )
-    assert pairs([outcome]) == 'right with the library only: none\nright without it only: none'
+    assert pairs([outcome], 'library') == 'right with library only: none\nright without only: none'

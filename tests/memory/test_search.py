@@ -53,6 +53,12 @@ async def test_an_answer_is_found_by_the_words_of_its_question(memory: Memory) -
     assert [turn.text for turn in hits[1].around] == ['Which city did you grow up in?', 'Nice.']
 
 
+async def test_a_filter_that_drops_most_entries_with_the_words_still_finds_the_others(memory: Memory) -> None:
+    await say(memory, 'apple of the first day', session='old')
+    await say(memory, *(f'apple number {number}' for number in range(400)), session='new')
+    assert await texts(memory, 'apple', session='old') == ['apple of the first day']
+
+
 async def test_the_name_of_a_speaker_counts(memory: Memory) -> None:
     await memory.add_turn('chat', 'Caroline', 'I adopted a kitten')
     await memory.add_turn('other', 'Melanie', 'I adopted a kitten')

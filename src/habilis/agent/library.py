@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from habilis.core.errors import AgentError
+from habilis.core.settings import Settings
 from habilis.models.contract import Model
 from habilis.sandbox import ToolCall
 from habilis.sandbox.options import PathLike
@@ -47,23 +48,22 @@ class ToolLibrary(SearchableTools, Protocol):
 class OpenLibrary(Protocol):
     """What the entry point is."""
 
-    def __call__(self, folder: Path | None, /) -> ToolLibrary: ...
+    def __call__(self, settings: Settings, folder: Path | None, /) -> ToolLibrary: ...
 
 
-def open_library(choice: LibraryChoice, folder: str | None) -> ToolLibrary:
-    """Open a library. `folder` is that of the settings, for True."""
-    path = library_folder(choice, folder)
+def open_library(choice: LibraryChoice, settings: Settings) -> ToolLibrary:
+    """Open a library."""
     for entry in importlib.metadata.entry_points(group=GROUP):
         opener = cast('OpenLibrary', entry.load())
-        return opener(path)
+        return opener(settings, library_folder(choice))
     msg = f'no library can be opened: the installation of habilis lacks its entry point {GROUP!r}; install it again'
     raise AgentError(msg)
 
 
-def library_folder(choice: LibraryChoice, folder: str | None) -> Path | None:
-    """The folder of a library; None for that in the data folder."""
+def library_folder(choice: LibraryChoice) -> Path | None:
+    """The folder of a library; None for that of the settings."""
     if isinstance(choice, bool):
-        return Path(folder).expanduser() if folder else None
+        return None
     return Path(choice).expanduser() if isinstance(choice, str | os.PathLike) else choice.folder
 
 

@@ -71,7 +71,7 @@ class Runner:
         self._larger: Model | None = setup.escalate if isinstance(setup.escalate, Model) else None
         self._open: dict[str, StartedRun] = {}
         self._runs = RunStore(setup.journal)
-        self._library = None if setup.library is None else open_library(setup.library, setup.settings.library)
+        self._library = None if setup.library is None else open_library(setup.library, setup.settings)
         self._delegation = Delegation(lambda setup: Runner(setup, setup)) if setup.helpers else None
         self._chats: WeakSet[Chat] = WeakSet()
         self._opened: set[Toolset] = set()  # closed with the agent

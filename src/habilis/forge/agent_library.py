@@ -6,12 +6,12 @@ from pathlib import Path
 
 from habilis.agent.loop.components import parent_ledgers
 from habilis.core.errors import ForgeError, ToolCallError, ToolDefinitionError
-from habilis.core.folders import data_folder
+from habilis.core.settings import Settings
 from habilis.forge.build.forge import Forge
 from habilis.forge.library.library import Library
+from habilis.forge.library.stored import stored_library
 from habilis.forge.library.tools import library_tool
 from habilis.forge.source import HELPERS
-from habilis.memory.minilm import find_embedder
 from habilis.models.contract import Model, Usage
 from habilis.models.counting import CountingModel
 from habilis.sandbox import ToolCall
@@ -45,7 +45,9 @@ class AgentLibrary:
         return names
 
     def _stubs(self, query: str) -> list[tuple[str, str]]:
-        tools = [(one.name, self.tool(one.name)) for one in self.search(query)]
+        found = self.search(query)
+        fitting = [one.name for one in found if one.score >= found[0].score / 2]  # where one fits, others are noise
+        tools = [(name, self.tool(name)) for name in fitting]
         return [(name, made.render(TypeNames())) for name, made in tools if made is not None]
 
     def tool(self, name: str) -> Tool[..., object] | None:
@@ -67,7 +69,7 @@ class AgentLibrary:
         """The tool with which code has new tools built by this model."""
 
         async def make_tool(ctx: Context[object], request: str, examples: list[str] | None = None) -> str:
-            """Have a tool built and tested that no tool does yet, and kept for later. Takes a while.
+            """Have a tool built, tested and kept, if later tasks need it, too. Takes a while.
 
             `request` says in words what it takes and returns; `examples` must hold, such as ["area(2, 3) == 6"].
             Call the new tool by its name in the next cell.
@@ -106,6 +108,6 @@ class AgentLibrary:
             self._library.usage.record_request(task, called, ok=ok, run=run_id)
 
 
-def open_library(folder: Path | None, /) -> AgentLibrary:
-    """The library in a folder, or in the data folder."""
-    return AgentLibrary(Library(folder or data_folder() / 'library', embedder=find_embedder()))
+def open_library(settings: Settings, folder: Path | None, /) -> AgentLibrary:
+    """See `stored_library`."""
+    return AgentLibrary(stored_library(settings, folder))

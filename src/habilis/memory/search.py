@@ -20,7 +20,7 @@ _CANDIDATES = 300
 """Entries that are compared with a query; those with its rarest words come first."""
 
 _CANDIDATES_FILTERED = 5000
-"""The same if a filter drops some of them."""
+"""Entries among which as many are looked for that pass, if a filter drops most of the first."""
 
 _MAX_QUERY_TERMS = 16
 """Of a long query, the rarest terms decide."""
@@ -92,11 +92,6 @@ class Filter:
         current = '' if self.history else ' AND successor IS NULL'
         return ''.join(f' AND {sql}' for sql in used) + current, list(used.values())
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether it may drop most of the candidates."""
-        return self != Filter(history=self.history)
-
 
 class Similar(Protocol):
     """Entries by their meaning, for one query."""
@@ -144,10 +139,13 @@ def search(
     if not owner.entries:
         return []
     weights, counts = _weights(cursor, owner, terms_of(query))
-    numbers = _matching(cursor, owner.key, counts, _CANDIDATES_FILTERED if where.is_narrow else _CANDIDATES)
-    if similar is not None:
-        numbers = list(dict.fromkeys([*numbers, *similar.best]))
-    found = _score(cursor, owner, numbers, weights, where)
+    found: dict[int, _Candidate] = {}
+    for most in (_CANDIDATES, _CANDIDATES_FILTERED):
+        matching = _matching(cursor, owner.key, counts, most)
+        numbers = list(dict.fromkeys([*(similar.best if similar else ()), *matching]))
+        found = _score(cursor, owner, numbers, weights, where)
+        if 2 * len(found) >= len(numbers) or len(matching) < most:
+            break
     _compare_neighbours(cursor, owner.key, found, where)
     _compare_conversations(found.values(), weights)
     months = {_MONTHS.index(name) + 1 for name in _NAMED_MONTH.findall(query)}
@@ -208,16 +206,18 @@ def _score(
     conditions, values = where.conditions()
     found: dict[int, _Candidate] = {}
     for part in parts(numbers):
+        if len(found) >= _CANDIDATES:
+            break
         sql = f"""SELECT number, session, place, at, terms FROM {{s}}entries
             WHERE {OWNED} AND number IN ({marks(part)}){conditions}"""
         for number, session, place, at, joined in cursor.all(sql, owner.key, *part, *values):
             terms = joined.split()
-            times = {term: terms.count(term) for term in weights}
+            # a search in the text is much faster than one in the list, and most entries lack most terms
+            times = {term: n for term in weights if term in joined and (n := terms.count(term))}
             norm = _K1 * (1 - _B + _B * len(terms) / average)
-            score = sum(weights[term] * n * (_K1 + 1) / (n + norm) for term, n in times.items() if n)
-            matched = tuple(term for term, n in times.items() if n)
+            score = sum(weights[term] * n * (_K1 + 1) / (n + norm) for term, n in times.items())
             found[number] = _Candidate(
-                number=number, session=session, place=place, time=at, words=score / total, matched=matched
+                number=number, session=session, place=place, time=at, words=score / total, matched=tuple(times)
             )
     return found
 
@@ -244,9 +244,12 @@ def _compare_conversations(found: Collection[_Candidate], weights: Mapping[str, 
     for one in found:
         turns[one.session or one.number].update(one.matched)  # a fact is alone
     total = sum(weights.values()) * (_K1 + 1) or 1.0
+    scores = {
+        session: sum(weights[term] * n * (_K1 + 1) / (n + _K1) for term, n in counts.items()) / total
+        for session, counts in turns.items()
+    }
     for one in found:
-        counts = turns[one.session or one.number].items()
-        one.conversation = sum(weights[term] * n * (_K1 + 1) / (n + _K1) for term, n in counts) / total
+        one.conversation = scores[one.session or one.number]
 
 
 def _turns_at(cursor: Cursor, owner: str, places: Iterable[tuple[str, int]], where: Filter | None = None) -> list[Row]:

@@ -37,6 +37,32 @@ def test_runs_that_did_the_same_become_a_tool_with_parameters_where_they_differ(
     assert 'share_of_bill' in found
 
 
+def test_values_of_a_rule_have_defaults_in_the_tool_of_one_run(place: Place, tmp_path: Path) -> None:
+    where = ('--library', str(tmp_path / 'library'))
+    program = 'grams = 480\nprice = 2 if grams <= 500 else 5\nfinal_answer(price)'
+    run = make(place, code(program), task='A letter costs 2 up to 500 g, and 5 above. What does one of 480 g cost?')
+    done = runs('keep', run, '--name', 'postage', '--note', 'the answer is right', *where)
+    assert done.stdout.startswith('postage(grams: int, value: int=500, value_2: int=2, value_3: int=5) -> int\n')
+    assert habilis('tools', 'run', 'postage', '700', *where).stdout == '5\n'
+
+
+def test_a_function_of_the_run_gives_the_tool_its_name_and_parameters(place: Place, tmp_path: Path) -> None:
+    where = ('--library', str(tmp_path / 'library'))
+    program = """
+def postage(grams):
+    if grams <= 500:
+        price = 2
+    else:
+        price = 5
+    return price
+
+final_answer(postage(480))"""
+    run = make(place, code(program), task='A letter costs 2 up to 500 g, and 5 above. What does one of 480 g cost?')
+    done = runs('keep', run, '--note', 'the answer is right', *where)
+    assert done.stdout.startswith('postage(grams: int, value: int=500, value_2: int=2, value_3: int=5) -> int\n')
+    assert habilis('tools', 'run', 'postage', '700', *where).stdout == '5\n'
+
+
 def test_runs_that_did_something_else_or_have_no_answer_of_code_are_refused(place: Place, tmp_path: Path) -> None:
     where = ('--library', str(tmp_path / 'library'))
     first, other = share(place, 87.4, 10, 4), make(place, code('final_answer(6 * 7)'), task='What is six times seven?')

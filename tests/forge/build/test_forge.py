@@ -120,6 +120,40 @@ async def test_a_good_model_is_asked_for_specification_and_tests_at_once(library
     assert builder.stages[3:] == ['spec', 'implement', 'implement', 'implement'], 'what it wrote is not asked for again'
 
 
+AT_ONCE = f"""```python
+def reverse_string(text: str) -> str:
+    \"""Return the text backwards.\"""
+    return text[::-1]
+
+{TESTS.removeprefix('```python').removesuffix('```').strip()}
+
+def reverse_string_check(text: str) -> str:
+    return ''.join(reversed(text))
+```"""
+
+
+async def test_a_good_model_builds_a_function_without_branches_in_one_request(library: Library, store: Store) -> None:
+    builder = Builder(spec=AT_ONCE)
+    built = await Forge(library, builder.model).build('Reverse', journal=store)
+    assert (built.status, builder.stages) == ('built', ['spec'])
+    assert library.candidate('reverse_string').code == CODE.removeprefix('```python\n').removesuffix('\n```')
+
+
+async def test_what_was_written_in_one_request_must_agree_and_can_be_repaired(library: Library, store: Store) -> None:
+    differs = Builder(spec=AT_ONCE.replace('reversed(text)', 'reversed(text.strip("x"))'))
+    built = await Forge(library, differs.model).build('Reverse', journal=store)
+    assert 'leaves open' in built.reason
+    wrong = Builder(spec=AT_ONCE.replace('[::-1]', '').replace('reversed(text)', 'text'), repair=CODE)
+    built = await Forge(library, wrong.model).build('Turn around', ["reverse_string('ab') == 'ba'"], journal=store)
+    assert (built.status, wrong.stages) == ('built', ['spec', 'repair', 'repair'])
+
+
+async def test_a_function_with_a_branch_is_written_by_independent_conversations(library: Library, store: Store) -> None:
+    builder = Builder(spec=AT_ONCE.replace('return text[::-1]', "return text[::-1] if text else ''"))
+    built = await Forge(library, builder.model).build('Reverse', journal=store)
+    assert (built.status, builder.stages) == ('built', ['spec', 'implement', 'implement'])
+
+
 async def test_code_that_the_review_refuses_is_repaired_and_notes_are_kept(library: Library, store: Store) -> None:
     spying = CODE.replace('return text', 'import inspect\n    return text')
     printing = CODE.replace('return text', 'print(text)\n    return text')

@@ -149,7 +149,7 @@ async def test_tools_of_the_library_are_found_and_called_and_a_new_one_is_announ
         if isinstance(message, ToolListChangedNotification):
             changed.set()
 
-    server = McpService(McpSettings(library=library.folder))
+    server = McpService(McpSettings(library=library))
     async with Client(server, mode=mode, message_handler=hear) as client:
         assert names((await client.list_tools()).tools) == ['python', 'find_tools', 'call_tool', 'double']
         assert 'def double(number: int) -> int' in text_of(await client.call_tool('find_tools', {'query': 'twice'}))

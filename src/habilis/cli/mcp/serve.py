@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -16,7 +15,6 @@ from habilis.cli.serve.listening import announced_address, listening_socket, sta
 from habilis.cli.serve.sandboxes import KEY_VARIABLE, Idle, Keys
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
-from habilis.core.folders import data_folder
 
 if TYPE_CHECKING:
     from habilis.core.settings import Settings
@@ -112,11 +110,12 @@ def _service(host: str, port: int, keys: Sequence[str] | None, backend: str, idl
 
 
 def _offered(settings: 'Settings', sandbox: 'SandboxSettings', service: 'ServiceSettings') -> 'McpSettings':
+    from habilis.forge.library.stored import stored_library
     from habilis.server.mcp.settings import McpSettings
 
     return McpSettings(
         sandbox=sandbox,
-        library=Path(settings.library).expanduser() if settings.library else data_folder() / 'library',
+        library=stored_library(settings),
         open_journal=_journal(settings),
         user=settings.user or '',
         service=service,

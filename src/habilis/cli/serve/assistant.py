@@ -22,9 +22,8 @@ from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import NoModel
-from habilis.core.folders import data_folder
 from habilis.core.settings import Settings
-from habilis.forge.library.library import Library
+from habilis.forge.library.stored import stored_library
 from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.models.contract import Model
@@ -88,7 +87,7 @@ async def _opened(
         'project': project_of(os.getcwd()),
     }
     choice = work.get('library')
-    library = None if choice is None else Library(library_folder(choice, settings.library) or data_folder() / 'library')
+    library = None if choice is None else stored_library(settings, library_folder(choice))
     embedder = choose_embedder(settings)
 
     @contextlib.asynccontextmanager

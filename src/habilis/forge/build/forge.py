@@ -252,6 +252,14 @@ class Forge:
             examples=order.shown_examples,
             tools=self._helpers(order),
         )
+        if self.options.candidates is None and spec.codes:
+            asked = Message(role='user', text=text)
+            replies = [Message(role='assistant', text=f'```python\n{code}\n```') for code in spec.codes]
+            talks = [
+                StageConversation(self.model, f'candidate {number}', messages=[asked, reply])
+                for number, reply in enumerate(replies, 1)
+            ]
+            return list(zip(talks, spec.codes, strict=True))
         talks = [
             StageConversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
             for number in range(self.options.candidates or (3 if self.model.traits.small else 2))

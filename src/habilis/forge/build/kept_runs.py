@@ -1,12 +1,14 @@
 """Makes a tool of finished runs that did the same: its code is their cells, with parameters where literals vary.
 
-The answers of the runs are its tests. Of one run alone, those literals become parameters that its task has.
+The answers of the runs are its tests. Of one run alone, those literals become parameters that its task has. Those that
+the code has given a name (a variable, or a parameter of a function that it defines and calls) are asked for. The
+others, which may belong to a rule that the task states, have defaults.
 """
 
 import ast
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from habilis.agent.durable.trajectory import Trajectory
@@ -38,16 +40,18 @@ class FinishedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class _Literal:
-    """A literal of the code: a whole value that is assigned to a name, or a constant elsewhere."""
+    """A literal of the code: a whole value that is assigned or passed, or a constant elsewhere."""
 
     node: ast.expr
     value: object
     name: str = ''
+    is_passed: bool = False
+    """Whether the name is that of a parameter of a function, and not of a variable."""
 
 
 async def keep_runs(library: Library, runs: Sequence[FinishedRun], *, name: str = '', note: str = '') -> Manifest:
     """Keep what the runs did as a tool, which is tested as one that a person wrote. Raises `ForgeError`."""
-    wanted = name or free_name(_name_of(runs[0].task), library)
+    wanted = name or free_name(_name_of(runs[0]), library)
     candidate = candidate_of(runs, wanted, library.names())
     made = await add_tool(library, candidate, note=note, origin='run', request=runs[0].task)
     for one in runs:
@@ -86,14 +90,15 @@ def doing_the_same(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
 def candidate_of(runs: Sequence[FinishedRun], name: str, tools: Sequence[str] = ()) -> Candidate:
     """The code and tests of a tool that does what the runs did. Raises `ForgeError` if they did different things."""
     trees = [_body(one) for one in runs]
-    literals = [list(_literals(tree)) for tree in trees]
-    parameters = _parameters(runs, trees, literals)
-    calls = [', '.join(map(repr, values)) for values in zip(*parameters.values(), strict=True)]
+    literals = [list(_literals(tree, _functions(tree))) for tree in trees]
+    parameters, optional = _parameters(runs, trees, literals)
+    needed = [values for key, values in parameters.items() if key not in optional]
+    calls = [', '.join(map(repr, values)) for values in zip(*needed, strict=True)]
     result = 'str({})' if runs[0].is_printed else '{}'
     asserts = [f'{result.format(f"{name}({call})")} == {_shown(one)}' for call, one in zip(calls, runs, strict=True)]
     tests = [f'def test_run_{number}() -> None:\n    assert {text}\n' for number, text in enumerate(asserts, start=1)]
-    code = _code(name, trees[0], runs, parameters)
-    used = sorted({node.id for node in ast.walk(trees[0]) if isinstance(node, ast.Name)} & {*tools})
+    code = _code(name, trees[0], runs, parameters, optional)
+    used = sorted(_names_in(trees[0].body) & {*tools})
     imports = ''.join(f'from {LIBRARY_MODULE} import {one}\n' for one in used)
     return Candidate(name=name, code=f'{imports}{code}', tests=f'from tool import {name}\n\n\n' + '\n\n'.join(tests))
 
@@ -135,20 +140,31 @@ def _is_print(node: ast.stmt) -> bool:
             return False
 
 
-def _literals(tree: ast.AST) -> Iterator[_Literal]:
+def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _literals(tree: ast.AST, functions: Mapping[str, ast.FunctionDef]) -> Iterator[_Literal]:
     """The literals of the code, in the order in which they are written."""
+    is_outside = isinstance(tree, ast.Module)
     for node in ast.iter_child_nodes(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if (known := _value(value)) is not None:
-                yield _Literal(node=value, value=known[0], name=name)
+                yield _Literal(node=value, value=known[0], name=name if is_outside else '')
+            case ast.Call(func=ast.Name(id=called), args=[_, *_] as passed) if called in functions:
+                for one, parameter in zip(passed, functions[called].args.args, strict=False):
+                    if (known := _value(one)) is not None:
+                        yield _Literal(node=one, value=known[0], name=parameter.arg, is_passed=True)
+                    else:
+                        yield from _literals(ast.Expr(one), functions)
             case ast.Constant(value=int() | float() | str() as value) if not isinstance(value, bool):
                 yield _Literal(node=node, value=value)
             case ast.JoinedStr(values=parts):
                 for part in parts:
                     if not isinstance(part, ast.Constant):  # text of an f-string cannot be replaced by a name
-                        yield from _literals(part)
+                        yield from _literals(part, functions)
             case _:
-                yield from _literals(node)
+                yield from _literals(node, functions)
 
 
 def _value(node: ast.expr) -> list[object] | None:
@@ -160,27 +176,36 @@ def _value(node: ast.expr) -> list[object] | None:
 
 def _parameters(
     runs: Sequence[FinishedRun], trees: Sequence[ast.Module], literals: Sequence[Sequence[_Literal]]
-) -> dict[str, tuple[object, ...]]:
-    """The parameters with their values in each run. Their places in the first tree become names."""
+) -> tuple[dict[str, tuple[object, ...]], set[str]]:
+    """The parameters with their values in each run, and those with a default. Their places become names."""
     if len({len(some) for some in literals}) > 1:
         msg = f'{", ".join(one.run for one in runs)} did not do the same'
         raise ForgeError(msg)
     found: dict[str, tuple[object, ...]] = {}
-    names = {node.id for node in ast.walk(trees[0]) if isinstance(node, ast.Name)}
+    unnamed: set[str] = set()
+    names = _names_in(trees[0].body)
+    outside = _names_in([one for one in trees[0].body if not isinstance(one, ast.FunctionDef)])
     for same in zip(*literals, strict=True):
         first, values = same[0], tuple(one.value for one in same)
         varies = len(set(map(repr, values))) > 1 if len(runs) > 1 else _is_in(first.value, runs[0].task)
         if varies:
             known = next((key for key, some in found.items() if not first.name and repr(some) == repr(values)), '')
-            key = known or free_name(first.name or 'value', found if first.name else {*found, *names})
+            taken = outside if first.is_passed else set[str]() if first.name else names
+            key = known or free_name(first.name or 'value', {*found, *taken})
             found[key] = values
+            unnamed |= set() if first.name or known else {key}
             for one in same:
                 _replace(one.node, key)
     if len({ast.dump(tree) for tree in trees}) > 1 or not found:
         problem = 'did not do the same' if found else 'have nothing that varies: name another run with other values'
         msg = f'{", ".join(one.run for one in runs)} {problem}'
         raise ForgeError(msg)
-    return found
+    optional = unnamed if len(runs) == 1 and found.keys() - unnamed else set[str]()
+    return dict(sorted(found.items(), key=lambda one: one[0] in optional)), optional
+
+
+def _names_in(nodes: Sequence[ast.AST]) -> set[str]:
+    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _replace(node: ast.expr, name: str) -> None:
@@ -200,8 +225,17 @@ def _is_in(value: object, task: str) -> bool:
     )
 
 
-def _code(name: str, tree: ast.Module, runs: Sequence[FinishedRun], parameters: dict[str, tuple[object, ...]]) -> str:
-    head = ', '.join(f'{key}: {ast.unparse(hint_for(values))}' for key, values in parameters.items())
+def _code(
+    name: str,
+    tree: ast.Module,
+    runs: Sequence[FinishedRun],
+    parameters: dict[str, tuple[object, ...]],
+    optional: Collection[str],
+) -> str:
+    defaults = {key: f' = {parameters[key][0]!r}' for key in optional}
+    head = ', '.join(
+        f'{key}: {ast.unparse(hint_for(values))}{defaults.get(key, "")}' for key, values in parameters.items()
+    )
     result = 'object' if runs[0].is_printed else ast.unparse(hint_for([one.answer for one in runs]))
     body = [node for node in tree.body if not _is_itself(node)]
     documentation = ast.Expr(ast.Constant(f'Answer requests such as: {" ".join(runs[0].task.split())[:300]}'))
@@ -227,6 +261,11 @@ def _shown(run: FinishedRun) -> str:
     return shown
 
 
-def _name_of(task: str) -> str:
-    words = [word for word in re.findall(r'[a-z]+', task.lower()) if word not in STOP_WORDS and len(word) > 1]
+def _name_of(run: FinishedRun) -> str:
+    """The function that computes the answer, if the run has defined one; else the first words of its task."""
+    tree = _body(run)
+    for node in ast.walk(tree.body[-1]):
+        if isinstance(node, ast.Name) and node.id in _functions(tree):
+            return node.id
+    words = [word for word in re.findall(r'[a-z]+', run.task.lower()) if word not in STOP_WORDS and len(word) > 1]
     return '_'.join(words[:_MAX_WORDS]) or 'answer'

@@ -1,10 +1,12 @@
 """What a tool is to do: the request, and the definition of the function that a model designs for it."""
 
+import ast
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from habilis.core.errors import ForgeError, ToolDefinitionError
+from habilis.core.syntax import parse_module
 from habilis.forge.build.examples import called_name, fitted_signature, wanted_parameters
 from habilis.forge.build.languages import check_language
 from habilis.forge.build.reference import Reference, quoted
@@ -12,6 +14,15 @@ from habilis.forge.build.requests import StageConversation, code_block, function
 from habilis.forge.contract import Language, Refused
 from habilis.forge.source import read_source
 from habilis.models.contract import Model
+
+_WITH_BODY = """; but if it needs no branch and no loop, with its body, and above it
+   the imports that it needs"""
+_CHECK = """4. only if you wrote the body: the function once more as `{name}_check`, in another way (other functions or
+   another formula); both are compared on many inputs
+"""
+"""A function that one request suffices for."""
+
+_BRANCHES = (ast.If, ast.IfExp, ast.Match, ast.Try, ast.For, ast.While)
 
 TRIES = 3
 """Attempts at a specification, at tests, and at tests that notice enough mutants."""
@@ -55,6 +66,24 @@ class Specification:
         """What the model decided, as the request leaves it open."""
         return tuple(one.strip() for one in re.findall(r'^\s*#\s*(assumed: .+)$', self.reply, re.MULTILINE))
 
+    @property
+    def codes(self) -> list[str]:
+        """A function without branches and loops, written in two ways beside its definition; empty if it was not."""
+        tree = parse_module(code_block(self.reply))
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        first, check = functions.get(self.name), functions.get(f'{self.name}_check')
+        if first is None or check is None or without_body(ast.unparse(first)) != self.stub:
+            return []
+        check.body = [*first.body[:1], *(check.body[1:] if ast.get_docstring(check) else check.body)]
+        check.name, check.args, check.returns = first.name, first.args, first.returns
+        others = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
+        are_simple = not any(_is_branch(node) for one in (first, check) for node in ast.walk(one))
+        return [ast.unparse(ast.Module([*others, one], [])) for one in (first, check)] if are_simple else []
+
+
+def _is_branch(node: ast.AST) -> bool:
+    return isinstance(node, _BRANCHES) or (isinstance(node, ast.comprehension) and bool(node.ifs))
+
 
 async def specify(
     order: Order, model: Model, *, lessons: Sequence[str], is_taken: Callable[[str], bool]
@@ -66,17 +95,18 @@ async def specify(
         raise Refused(msg)
     told = ''.join(f'- {lesson}\n' for lesson in lessons)
     conversation = StageConversation(model, 'spec')
-    text = prompt('spec').format(
+    name, is_simple = wanted or '<name>', order.language == 'python' and not order.uses
+    text = prompt('spec' if model.traits.small else 'spec_whole').format(
         request=order.request,
         examples=order.shown_examples,
-        name=wanted or '<name>',
+        name=name,
         parameters=wanted_parameters(order.examples, wanted) or '<parameters with type hints>',
         naming=f'The name is `{wanted}`.' if wanted else 'Choose a name that says what it returns or does.',
         lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
         context=order.context,
+        body=f'without a body{_WITH_BODY if is_simple else ""}',
+        check=_CHECK.format(name=name) if is_simple else '',
     )
-    if not model.traits.small:  # one request less
-        text += prompt('spec_tests').format(name=wanted or '<name>')
     problem = ''
     for _ in range(TRIES):
         reply = await conversation.say(text)

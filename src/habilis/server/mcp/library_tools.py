@@ -2,14 +2,12 @@
 
 import asyncio
 import inspect
-from pathlib import Path
 from typing import Any
 
 from habilis.core.errors import ToolCallError
 from habilis.core.similar_names import similar_names
 from habilis.forge.agent_library import AgentLibrary
 from habilis.forge.library.library import Library
-from habilis.memory.minilm import find_embedder
 from habilis.server.mcp.calls import McpAnswer, McpCall, McpTool, answer_of_value
 from habilis.tools.stubs import TypeNames
 from habilis.tools.tool import AnyTool, Tool
@@ -21,9 +19,9 @@ MAX_LISTED = 20
 class LibraryTools:
     """The tools of a library. Each call runs in a sandbox of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self._library = Library(folder, embedder=find_embedder())
-        self._tools = AgentLibrary(self._library)
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._tools = AgentLibrary(library)
 
     def names(self) -> list[str]:
         """The tools that there are now."""

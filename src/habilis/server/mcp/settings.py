@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from habilis.server.settings import ServiceSettings
 
 if TYPE_CHECKING:
+    from habilis.forge.library.library import Library
     from habilis.journal import Store
     from habilis.sandbox.options import SandboxSettings
 
@@ -26,8 +26,8 @@ class McpSettings:
     sandbox: 'SandboxSettings' = field(default_factory=_no_settings)
     """Settings of the sandboxes of the tool `python`, as for `Sandbox.create`."""
 
-    library: Path | None = None
-    """Folder of a tool library, whose tools are offered, too."""
+    library: 'Library | None' = None
+    """A tool library, whose tools are offered, too."""
 
     open_journal: 'Callable[[], Store] | None' = None
     """Opens the journal whose runs are offered as resources; it is opened for each request. None: none are."""
