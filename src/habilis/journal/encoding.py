@@ -192,9 +192,11 @@ def select_runs(
 
 def run_figures(counts: Iterable[tuple[Status, str, int, int, float, float]], slowest: Iterable[str]) -> RunFigures:
     """The figures of a store that counts in SQL: rows in the order of the fields of `RunCount`, and infos as JSON."""
-    names = [field.name for field in fields_of(RunCount)]
     return RunFigures(
-        counts=tuple(RunCount(**dict(zip(names, row, strict=True))) for row in counts),
+        counts=tuple(
+            RunCount(status=status, ended=ended, interval=interval, runs=runs, cost=cost, seconds=seconds)
+            for status, ended, interval, runs, cost, seconds in counts
+        ),
         slowest=tuple(decode_infos((n, text) for n, text in enumerate(slowest))),
     )
 

@@ -4,9 +4,10 @@ import time
 from dataclasses import dataclass, field, fields
 
 from habilis.agent.durable.runs import JournalChoice, RunStore
+from habilis.core.codec import dump, parse
 from habilis.core.dataclass_codec import DataclassCodec
 from habilis.core.errors import AgentError, RunNotFound
-from habilis.core.narrowing import expect_list, json_object
+from habilis.core.narrowing import json_object
 from habilis.journal.contract import Record
 from habilis.journal.copies import new_run_id
 from habilis.journal.creation import as_blob
@@ -35,8 +36,8 @@ class RecordedRollout:
     step_rewards: tuple[float, ...] = ()
     prompt: tuple[Message, ...] = ()
     completion: tuple[Message, ...] = ()
-    functions: object = ()
-    """Their fields, as lists."""
+    functions: tuple[tuple[str, str, str], ...] = ()
+    """Name, description, and parameters as JSON: as a type, they would be endless."""
 
     replies: tuple[Reply, ...] = ()
     usage: Usage = field(default_factory=Usage)
@@ -100,13 +101,13 @@ class FinishedRollouts:
 
 
 def _written(rollout: Rollout) -> RecordedRollout:
-    functions = [[one.name, one.description, dict(one.parameters)] for one in rollout.functions]
+    functions = tuple((one.name, one.description, dump(dict(one.parameters))) for one in rollout.functions)
     return RecordedRollout(functions=functions, **{name: getattr(rollout, name) for name in _FIELDS})
 
 
 def _read(recorded: RecordedRollout, task: RolloutTask) -> Rollout:
     functions = tuple(
-        Function(name=str(name), description=str(description), parameters=json_object(parameters))
-        for name, description, parameters in map(expect_list, expect_list(recorded.functions))
+        Function(name=name, description=description, parameters=json_object(parse(text)))
+        for name, description, text in recorded.functions
     )
     return Rollout(task=task, functions=functions, **{name: getattr(recorded, name) for name in _FIELDS})
