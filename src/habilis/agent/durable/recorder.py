@@ -378,8 +378,7 @@ class Recorder:
                 await self._refuse_reply()
             if self.top:
                 stopped = isinstance(error, RunStopped) or not isinstance(error, Exception)
-                text = '' if stopped else error_text(error)
-                self.journal.ended = type(error).__name__
+                self.journal.ended, text = type(error).__name__, '' if stopped else error_text(error)
                 await self.journal.end('stopped' if stopped else 'failed', failed=failed_paths(error), error=text)
 
     async def close(self) -> None:
