@@ -175,6 +175,16 @@ async def test_exported_rollouts_have_the_form_of_conversations_and_one_schema(t
     table = import_module('pyarrow.json').read_json(tmp_path / 'groups.jsonl')
     assert table.num_rows == 8
     assert table.column('reward').to_pylist() == [row['reward'] for row in rows]
+    parquet, file = import_module('pyarrow.parquet'), tmp_path / 'messages.parquet'  # as verl reads it
+    parquet.write_table(import_module('pyarrow').Table.from_pylist(solved), file)
+    found = parquet.read_table(file).to_pylist()
+    assert [[_given(message) for message in row['messages']] for row in found] == [row['messages'] for row in solved]
+    assert found[0]['tools'][0]['function']['name'] == 'python'
+
+
+def _given(message: dict[str, object]) -> dict[str, object]:
+    """A message without the fields that it has only because others of its column have them."""
+    return {name: value for name, value in message.items() if value is not None}
 
 
 async def test_an_environment_runs_the_loop_of_the_agent_for_the_replies_of_its_caller() -> None:
