@@ -1,12 +1,13 @@
 /** Addresses of views, in the fragment of the page's address: `#/runs/ID`. Anything else is the id of a conversation. */
 
 export interface Place {
-  view: 'chat' | 'runs' | 'compare' | 'memory' | 'tools' | 'settings';
+  view: 'chat' | 'runs' | 'fleet' | 'compare' | 'memory' | 'tools' | 'settings';
   names: string[];
 }
 
 export const VIEWS = [
   { title: 'Runs', hash: '#/runs' },
+  { title: 'Fleet', hash: '#/fleet' },
   { title: 'Memory and tasks', hash: '#/memory' },
   { title: 'Tools', hash: '#/tools' },
   { title: 'Settings', hash: '#/settings' },
@@ -15,7 +16,7 @@ export const VIEWS = [
 export function place(hash: string): Place {
   const [start, view, ...names] = hash.slice(1).split('/').map(decoded);
   if (start !== '') return { view: 'chat', names: [decoded(hash.slice(1))] };
-  const known = (['runs', 'compare', 'memory', 'tools', 'settings'] as const).find((one) => one === view);
+  const known = (['runs', 'fleet', 'compare', 'memory', 'tools', 'settings'] as const).find((one) => one === view);
   return known ? { view: known, names } : { view: 'chat', names: [] };
 }
 

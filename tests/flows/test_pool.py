@@ -140,6 +140,35 @@ class _Forgetful(MemoryStore):
         return found
 
 
+class _Counting(MemoryStore):
+    """Counts how often its runs are listed."""
+
+    lists = 0
+
+    async def runs(
+        self, *, user: str | None = None, session: str | None = None, status: Status | None = None
+    ) -> list[RunInfo]:
+        """See `Store`."""
+        self.lists += 1
+        return await super().runs(user=user, session=session, status=status)
+
+
+async def test_a_worker_that_has_no_room_does_not_look_for_work(place: Place) -> None:
+    store, stop = _Counting(), asyncio.Event()
+    place.hold('x-1')
+    for name in ('x', 'y'):
+        await queue_job(Job(run=name, target='tests.flows.app:inner', inputs={'name': name}), store)
+    work = asyncio.create_task(Worker(store=store, pause=0.001, limit=1).work(stop))
+    await place.reached('x-1')
+    before = store.lists
+    await asyncio.sleep(0.1)
+    assert store.lists == before
+    place.let_go('x-1')
+    assert (await wait_in_store(store, 'y')).status == 'done'
+    stop.set()
+    await work
+
+
 async def test_a_run_that_is_deleted_while_workers_look_for_work_does_not_stop_them(
     place: Place,
 ) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from habilis.core.errors import ModelError, RateLimited
 from habilis.models.contract import Delta, Finish, FunctionCall, Message, Model, Options, Reply, Usage
 from habilis.models.reply_codec import reply_from_json, reply_to_json
-from habilis.models.scripted import ScriptedModel, record
+from habilis.models.scripted import MAX_REQUESTS, ScriptedModel, record
 
 ASK = (Message(role='user', text='What is 6 times 7?'),)
 CALL = FunctionCall(id='c1', name='python', arguments='{"code": "6 * 7"}')
@@ -246,3 +246,10 @@ JSON = st.recursive(
 def test_any_json_is_a_reply_or_a_value_error(item: str | None) -> None:
     with contextlib.suppress(ValueError):
         assert type(reply_from_json(item).text) is str
+
+
+async def test_only_the_latest_requests_are_remembered() -> None:
+    model = ScriptedModel(lambda messages: messages[-1].text)
+    for number in range(MAX_REQUESTS + 5):
+        await model.request([Message(role='user', text=str(number))])
+    assert [int(one.messages[-1].text) for one in model.requests] == list(range(5, MAX_REQUESTS + 5))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from habilis.core.errors import HabilisError
 from habilis.models.contract import Usage
-from habilis.models.usage import Ledger
+from habilis.models.usage import MAX_ENTRIES, Ledger
 
 COUNTS = st.integers(0, 10**9)
 MONEY = st.none() | st.integers(0, 10**6).map(float)  # whole numbers, so that the order of a sum does not matter
@@ -145,3 +145,12 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(HabilisError, match=r'ends in \.json or \.csv'):
         filled().export(tmp_path / name)
     assert not (tmp_path / name).exists()
+
+
+def test_a_ledger_sums_all_calls_and_remembers_the_latest() -> None:
+    ledger = Ledger()
+    for number in range(MAX_ENTRIES + 2):
+        ledger.record(f'm{number % 2}', Usage(requests=1))
+    assert len(ledger.entries) == MAX_ENTRIES
+    assert ledger.total.requests == MAX_ENTRIES + 2
+    assert ledger.by_model() == {'m0': Usage(requests=MAX_ENTRIES // 2 + 1), 'm1': Usage(requests=MAX_ENTRIES // 2 + 1)}

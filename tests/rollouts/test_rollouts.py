@@ -1,6 +1,10 @@
 """Rollouts: samples from copies of one sandbox, with rewards; exported, and played again from their seeds."""
 
+import asyncio
 import json
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +29,7 @@ from habilis.rollouts import (
     pass_rate,
 )
 from tests.requirements import require_package
+from tests.waiting import until
 
 TASKS = [
     RolloutTask(task='Double it.', expected=42, prepare='secret = 21', id='double'),
@@ -95,6 +100,47 @@ async def test_a_rollout_is_recorded_with_its_seed_and_played_again_from_it() ->
     assert len({one.seed for one in first}) == 6
 
 
+def test_a_set_that_is_killed_goes_on_and_samples_nothing_twice_that_is_finished(tmp_path: Path) -> None:
+    hold, file = tmp_path / 'hold', tmp_path / 'requests'
+    hold.touch()
+    command = [sys.executable, '-m', 'tests.rollouts.program', str(tmp_path)]
+    process = subprocess.Popen(command)
+    try:
+        asyncio.run(
+            until(lambda: process.poll() is not None or (file.exists() and len(file.read_bytes().split()) == 14))
+        )
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+    before = [json.loads(line) for line in file.read_text('utf-8').splitlines()]
+    hold.unlink()
+    for _ in range(2):  # the second time there is nothing to do
+        subprocess.run(command, check=True)
+    requests = Counter(tuple(json.loads(line)) for line in file.read_text('utf-8').splitlines())
+    under_way = before[-1][0]
+    assert requests == {(seed, turn): 1 + (seed == under_way and turn == 0) for seed, turn in requests}
+    rows = [json.loads(line) for line in (tmp_path / 'rows.jsonl').read_text('utf-8').splitlines()]
+    assert {(row['seed'], turn) for row in rows for turn in (0, 1)} == set(requests)
+    places = [(group, sample) for group in ('n3', 'n4') for sample in (1, 2, 3, 4)]
+    assert [(row['group'], row['sample']) for row in rows] == places
+    for row in rows:
+        factor, number = 2 + row['seed'] % 2, int(row['group'][1:])
+        assert (row['output'], row['reward']) == (str(number * factor), float(factor == 2))
+        assert [message['role'] for message in row['completion']] == ['assistant', 'user', 'assistant']
+
+
+async def test_a_finished_rollout_is_read_as_it_was(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with Agent(Seeded(functions=True).model, journal=store) as agent:
+        first = await sampled(agent, samples=2, name='set', logprobs=True, step_reward=length)
+        again = await sampled(agent, samples=3, name='set', logprobs=True, step_reward=length)
+    assert [group.rollouts[:2] for group in again] == [group.rollouts for group in first]
+    assert len(await store.runs()) == 6
+    with pytest.raises(AgentError, match='without a journal'):
+        await sampled(Agent(ScriptedModel([]), journal='off'), name='set')
+
+
 async def test_rewards_can_be_code_that_what_the_model_ran_cannot_change() -> None:
     cheats = code('float = lambda *_: 1\nexpected = 1\nanswer = 1\nfinal_answer(1)')
     async with Agent(ScriptedModel(lambda _: cheats), journal='off') as agent:
@@ -129,6 +175,16 @@ async def test_exported_rollouts_have_the_form_of_conversations_and_one_schema(t
     table = import_module('pyarrow.json').read_json(tmp_path / 'groups.jsonl')
     assert table.num_rows == 8
     assert table.column('reward').to_pylist() == [row['reward'] for row in rows]
+    parquet, file = import_module('pyarrow.parquet'), tmp_path / 'messages.parquet'  # as verl reads it
+    parquet.write_table(import_module('pyarrow').Table.from_pylist(solved), file)
+    found = parquet.read_table(file).to_pylist()
+    assert [[_given(message) for message in row['messages']] for row in found] == [row['messages'] for row in solved]
+    assert found[0]['tools'][0]['function']['name'] == 'python'
+
+
+def _given(message: dict[str, object]) -> dict[str, object]:
+    """A message without the fields that it has only because others of its column have them."""
+    return {name: value for name, value in message.items() if value is not None}
 
 
 async def test_an_environment_runs_the_loop_of_the_agent_for_the_replies_of_its_caller() -> None:

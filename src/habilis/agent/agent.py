@@ -13,7 +13,7 @@ from habilis.agent.contract import Result
 from habilis.agent.decorators import Decorators
 from habilis.agent.delegation import helpers_from
 from habilis.agent.description import agent_html, agent_repr
-from habilis.agent.durable.runs import wait_here
+from habilis.agent.durable.runs import JournalChoice, wait_here
 from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.status import status_hooks
 from habilis.agent.hooks.stream import stream_events
@@ -299,6 +299,11 @@ class Agent(Decorators, Closing, Generic[T]):
         other: Agent[T] = object.__new__(Agent)
         other._runner = Runner(replace(self._runner.setup, model=model, model_settings={}), other)
         return other
+
+    @property
+    def journal(self) -> JournalChoice:
+        """Where runs are recorded, as it was given."""
+        return self._runner.setup.journal
 
     async def open_sandbox(self) -> Sandbox:
         """A sandbox as the runs of this agent get it, to prepare it and to fork it. Whoever opens it closes it."""

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from habilis.core.background_loop import run_blocking
-from habilis.core.errors import RunBusy
+from habilis.core.errors import HabilisError, RunBusy
 from habilis.flows.contract import FlowError, Job, Outcome
 from habilis.flows.engine import finish_job, queue_job, wait_in_store
 from habilis.flows.stores import StoreHandle, store_handle
@@ -79,14 +79,21 @@ class ClusterEngine(ABC):
             return job.run
 
     async def _finish(self, run: str) -> None:
-        await (await self._start(run))
+        try:
+            await (await self._start(run))
+        except HabilisError:
+            raise
+        except Exception as error:
+            why = str(error).partition('\n')[0]
+            msg = f'the cluster has given {run} up ({type(error).__name__}: {why}); submit it again to resume it'
+            raise FlowError(msg) from error
 
     def _ended(self, task: 'asyncio.Task[None]') -> None:
         self._room.release()
         self._tasks.pop(task.get_name(), None)
 
     async def wait(self, run: str) -> Outcome:
-        """See `Engine`. Raises the error of the cluster, if it gave the task up."""
+        """See `Engine`. Raises `FlowError` if the cluster has given the task up."""
         if (task := self._tasks.get(run)) is not None:
             await asyncio.shield(task)
         return await wait_in_store(self._store, run, apps=self._apps)

@@ -58,7 +58,8 @@ class ActiveRun:
             elif _only(error, (asyncio.CancelledError, Paused, KeyboardInterrupt, SystemExit)):
                 await journal.end(self._interrupted)
             elif not isinstance(error, (LeaseLost, RunBusy, StoreUnavailable)):
-                text = f'{type(error).__name__}: {message_of(error)}'[:_MAX_ERROR_LENGTH]
+                journal.ended = type(error).__name__
+                text = f'{journal.ended}: {message_of(error)}'[:_MAX_ERROR_LENGTH]
                 await journal.end('failed', failed=failed_paths(error), error=text)
         except JournalError:
             if error is None:

@@ -79,6 +79,8 @@ class Worker:
     async def _poll(self) -> int:
         """Start runs, and return how many there were to choose from."""
         self._has_room.clear()
+        if len(self._tasks) >= self.limit:  # many full workers must not keep the store busy
+            return len(self._tasks)
         waiting = [*await self.store.runs(status='queued'), *await self.store.runs(status='running')]
         for info in sorted(waiting, key=lambda info: info.created):
             if len(self._tasks) >= self.limit:

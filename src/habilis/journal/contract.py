@@ -82,8 +82,40 @@ class RunInfo:
     """The id of the run it was forked from."""
 
     error: str = ''
+    ended: str = ''
+    """How it ended: the type of the error, or how its last agent ended (`answer`, a limit, …)."""
+
+    cost: float = 0.0
+    """US dollars that its agents have cost when it last stopped, as far as prices are known."""
+
+    seconds: float = 0.0
+    """How long processes have executed it, until it last stopped."""
+
     created: float = 0.0
     updated: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunCount:
+    """Runs of one status that ended in one way, in one interval of time."""
+
+    status: Status
+    ended: str
+    interval: int
+    """The interval of their last change; 0 is the first one, and has all that changed before it."""
+
+    runs: int
+    cost: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFigures:
+    """Many runs in a few figures."""
+
+    counts: tuple[RunCount, ...]
+    slowest: tuple[RunInfo, ...]
+    """Those that were executed longest, the longest first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,6 +200,12 @@ class Store(Protocol):
         """Runs, newest first; optionally only those of one user, one session or one status.
 
         A run whose info is damaged is skipped, with a warning in the log.
+        """
+        ...
+
+    async def figures(self, *, user: str | None = None, since: float, interval: float, slowest: int = 10) -> RunFigures:
+        """Count runs, optionally only those of one user: all that are queued, running or waiting, and those that ended
+        at `since` or later, by intervals of so many seconds from then on. Damaged ones are not counted.
         """
         ...
 

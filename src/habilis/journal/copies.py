@@ -61,6 +61,7 @@ async def copy_run(
             blobs[digest] = blobs.get(digest) or await store.blob(info.run, digest)
     now = time.time()
     copy = replace(info, run=new_run_id(), status='stopped', parent=info.run, error='', created=now, updated=now)
+    copy = replace(copy, ended='', cost=0.0, seconds=0.0)
     await create_with(store, copy, _with_note(kept, note), blobs, advice=_ADVICE)
     return copy
 

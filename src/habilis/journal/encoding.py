@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import CorruptRecord
 from habilis.core.narrowing import json_object
-from habilis.journal.contract import BLOB_BYTES, SCHEMA, Kind, Record, RunInfo, Status
+from habilis.journal.contract import BLOB_BYTES, SCHEMA, Kind, Record, RunCount, RunFigures, RunInfo, Status
 
 logger = logging.getLogger('habilis.journal')
 
@@ -33,7 +33,8 @@ _set_seq, _set_path, _set_kind, _set_key, _set_value, _set_blob, _set_attached, 
 _CHECKSUM_LENGTH = 9
 """Eight digits and a space."""
 
-_TEXT_FIELDS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error')
+_TEXT_FIELDS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error', 'ended')
+_FIGURES = ('cost', 'seconds')
 
 
 def must_sync(records: Iterable[Record]) -> bool:
@@ -135,7 +136,7 @@ def _attached(fields: Json) -> dict[str, str]:
 
 def encode_info(info: RunInfo) -> str:
     """The info of a run as JSON."""
-    fields: dict[str, Json] = {name: getattr(info, name) for name in _TEXT_FIELDS if getattr(info, name)}
+    fields: dict[str, Json] = {name: getattr(info, name) for name in (*_TEXT_FIELDS, *_FIGURES) if getattr(info, name)}
     fields |= {'v': SCHEMA, 'status': info.status, 'created': info.created, 'updated': info.updated}
     return dump(fields)
 
@@ -153,6 +154,7 @@ def decode_info(text: str) -> RunInfo:
             raise ValueError(texts.get('kind'))
         return RunInfo(
             **texts,  # pyright: ignore[reportArgumentType]
+            **{name: _number(fields[name]) for name in _FIGURES if name in fields},
             status=_STATES[fields['status']],
             created=_number(fields['created']),
             updated=_number(fields['updated']),
@@ -186,6 +188,17 @@ def select_runs(
         if user in {None, info.user} and session in {None, info.session} and status in {None, info.status}
     ]
     return sorted(selected, key=lambda info: (info.created, info.run), reverse=True)
+
+
+def run_figures(counts: Iterable[tuple[Status, str, int, int, float, float]], slowest: Iterable[str]) -> RunFigures:
+    """The figures of a store that counts in SQL: rows in the order of the fields of `RunCount`, and infos as JSON."""
+    return RunFigures(
+        counts=tuple(
+            RunCount(status=status, ended=ended, interval=interval, runs=runs, cost=cost, seconds=seconds)
+            for status, ended, interval, runs, cost, seconds in counts
+        ),
+        slowest=tuple(decode_infos((n, text) for n, text in enumerate(slowest))),
+    )
 
 
 def digest_of(data: bytes) -> str:

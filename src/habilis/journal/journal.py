@@ -63,6 +63,15 @@ class Journal(Activity):
         self.last_owner: OwnerState | None = None
         """The state of the process that executed the run before and did not release it; None if there is none."""
 
+        self.ended = ''
+        """How the run ends; see `RunInfo`."""
+
+        self.cost = 0.0
+        """US dollars of the replies that were replayed or received so far."""
+
+        self._counted = time.time()
+        """Until when `RunInfo.seconds` counts."""
+
         self._lease = lease
         self._seq = 0
         self._is_uncertain = False
@@ -248,7 +257,7 @@ class Journal(Activity):
                 status = status or ('running' if self._pending else None)
             now = time.time_ns() // 1000 / 1_000_000
             records = [draft(seq=self._seq + n, at=now) for n, draft in enumerate(drafts, 1)]
-            info = None if status is None else replace(self.info, status=status, error=error, updated=now)
+            info = None if status is None else self._changed_info(status, error, now)
             if records:
                 append = partial(self.store.append, self.run, records, epoch=self._lease.epoch, info=info, blobs=blobs)
                 self._is_uncertain = True
@@ -256,10 +265,22 @@ class Journal(Activity):
                 self._is_uncertain = False
                 self._seq += len(records)
                 self._pending = []
-                self.info = info or self.info
+                if info is not None:
+                    self.info, self._counted = info, now
         for record in records:
             self.index.add(record)
         return records
+
+    def _changed_info(self, status: Status, error: str, now: float) -> RunInfo:
+        return replace(
+            self.info,
+            status=status,
+            error=error,
+            ended='' if status in {'queued', 'running'} else self.ended,
+            cost=max(self.info.cost, self.cost),  # a step that was done before is not replayed inside
+            seconds=round(self.info.seconds + max(now - self._counted, 0.0), 6),
+            updated=now,
+        )
 
     def _scope_records(self, path: str) -> list[Draft]:
         """`opened` records for the scopes around a path that have none yet."""

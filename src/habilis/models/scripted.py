@@ -5,8 +5,7 @@ import inspect
 import json
 import re
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableSequence, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -34,6 +33,9 @@ Scripted = str | Reply | Exception
 
 Script = Callable[[Sequence[Message]], Scripted | Awaitable[Scripted]]
 """Function from the messages to the reply."""
+
+MAX_REQUESTS = 1000
+"""How many requests a model remembers: ten thousand runs may share one."""
 
 _WORD = re.compile(r'\S+\s*|\s+')
 
@@ -71,8 +73,8 @@ class ScriptedModel:
             functions=functions, scripted=True, local=True, context_tokens=context_tokens, small=small, images=images
         )
         self._latency = latency
-        self.requests: MutableSequence[ScriptedRequest] = []
-        """The received requests, in order."""
+        self.requests: list[ScriptedRequest] = []
+        """The latest requests, at most `MAX_REQUESTS`, in order."""
 
     @classmethod
     def from_file(
@@ -94,8 +96,8 @@ class ScriptedModel:
         self._given = min(max(self._given, replies), len(self._replies))
 
     def reply_by_turn(self) -> None:
-        """Reply by the place in the conversation, so that many runs share a script. Keeps one request only."""
-        self._script, self.requests = self._reply_of_turn, deque(maxlen=1)
+        """Reply by the place in the conversation, so that many runs share a script."""
+        self._script = self._reply_of_turn
 
     def _reply_of_turn(self, messages: Sequence[Message]) -> Scripted:
         self._given = sum(message.role == 'assistant' for message in messages)
@@ -140,6 +142,7 @@ class ScriptedModel:
         check_images(self, images_in(messages))
         request = ScriptedRequest(tuple(messages), options)
         self.requests.append(request)
+        del self.requests[:-MAX_REQUESTS]
         scripted = self._take() if self._script is None else self._script(request.messages)
         if inspect.isawaitable(scripted):
             scripted = await scripted

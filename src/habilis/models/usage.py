@@ -3,7 +3,8 @@
 import csv
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Self
 
 from habilis.core.errors import HabilisError
 from habilis.models.contract import Usage
+
+MAX_ENTRIES = 10_000
+"""How many calls a ledger remembers one by one: an agent may make millions."""
 
 
 def _now() -> datetime:
@@ -39,8 +43,10 @@ class Ledger:
 
         self._parents: tuple[Self, ...] = ()
         self._lock = threading.Lock()
-        self._entries: list[UsageEntry] = []
+        self._entries: deque[UsageEntry] = deque(maxlen=MAX_ENTRIES)
         self._total = Usage()
+        self._sums: dict[tuple[str, str], Usage] = {}
+        """By model and agent."""
 
     def child(self, name: str) -> Self:
         """Create a ledger whose entries also count in this one."""
@@ -65,13 +71,18 @@ class Ledger:
         entry = UsageEntry(model=model, agent=self.name if agent is None else agent, usage=usage, at=at or _now())
         with self._lock:
             for ledger in (self, *(() if earlier else self._parents)):
-                ledger._entries.append(entry)
-                ledger._total += usage
+                ledger._add(entry)
         return entry
+
+    def _add(self, entry: UsageEntry) -> None:
+        key = entry.model, entry.agent
+        self._entries.append(entry)
+        self._total += entry.usage
+        self._sums[key] = self._sums.get(key, Usage()) + entry.usage
 
     @property
     def entries(self) -> tuple[UsageEntry, ...]:
-        """All calls so far, including those of children, in order."""
+        """The latest calls, at most `MAX_ENTRIES`, including those of children, in order."""
         with self._lock:
             return tuple(self._entries)
 
@@ -83,11 +94,19 @@ class Ledger:
 
     def by_model(self) -> dict[str, Usage]:
         """Sum per model, in order of the first call."""
-        return _sums(self.entries, lambda entry: entry.model)
+        return self._sums_by(0)
 
     def by_agent(self) -> dict[str, Usage]:
         """Sum per agent, in order of the first call."""
-        return _sums(self.entries, lambda entry: entry.agent)
+        return self._sums_by(1)
+
+    def _sums_by(self, part: int) -> dict[str, Usage]:
+        with self._lock:
+            known = list(self._sums.items())
+        sums: dict[str, Usage] = {}
+        for key, usage in known:
+            sums[key[part]] = sums.get(key[part], Usage()) + usage
+        return sums
 
     def export(self, path: str | Path) -> None:
         """Write the ledger to a file: `.json` (calls and totals) or `.csv` (one line per call)."""
@@ -102,21 +121,13 @@ class Ledger:
             _write_csv(path, self.entries)
 
     def _json(self) -> str:
-        entries = self.entries
         content = {
-            'total': asdict(sum((entry.usage for entry in entries), Usage())),
-            'by_model': _plain(_sums(entries, lambda entry: entry.model)),
-            'by_agent': _plain(_sums(entries, lambda entry: entry.agent)),
-            'entries': [_row(entry) for entry in entries],
+            'total': asdict(self.total),
+            'by_model': _plain(self.by_model()),
+            'by_agent': _plain(self.by_agent()),
+            'entries': [_row(entry) for entry in self.entries],
         }
         return json.dumps(content, indent=2) + '\n'
-
-
-def _sums(entries: Iterable[UsageEntry], key: Callable[[UsageEntry], str]) -> dict[str, Usage]:
-    sums: dict[str, Usage] = {}
-    for entry in entries:
-        sums[key(entry)] = sums.get(key(entry), Usage()) + entry.usage
-    return sums
 
 
 def _plain(sums: dict[str, Usage]) -> dict[str, dict[str, object]]:

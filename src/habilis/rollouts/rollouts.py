@@ -13,6 +13,7 @@ from habilis.flows.tasks import cancel_tasks
 from habilis.journal.copies import new_run_id
 from habilis.journal.values import fingerprint
 from habilis.rollouts.contract import Reward, Rollout, RolloutGroup, RolloutTask, Sample, StepReward
+from habilis.rollouts.finished import FinishedRollouts
 from habilis.rollouts.preparation import Preparation
 from habilis.rollouts.rewards import exact_reward, reward_of
 from habilis.rollouts.seeded_model import EXCHANGE, Exchange, SeededModel
@@ -33,6 +34,7 @@ class Rollouts(Closing):
         reward: Reward = exact_reward,
         step_reward: StepReward | None = None,
         seed: int = 0,
+        name: str = '',
         logprobs: bool = False,
         concurrency: int = 16,
     ) -> None:
@@ -45,6 +47,8 @@ class Rollouts(Closing):
             reward: the reward of a rollout, from its result and its sandbox.
             step_reward: the reward of each step, if steps have their own.
             seed: the seed of all seeds.
+            name: the name of the set. A set of the same name, tasks and seed in the journal of the agent goes on where
+                it was: what is finished is read, and not sampled again.
             logprobs: ask the model for the tokens of its replies and their probabilities.
             concurrency: maximum number of runs at a time.
         """
@@ -52,6 +56,7 @@ class Rollouts(Closing):
             msg = f'samples={samples!r}, concurrency={concurrency!r}: give 1 or more'
             raise AgentError(msg)
         self._agent = agent.with_model(SeededModel(agent.model))
+        self._finished = FinishedRollouts(agent.journal, name=name, model=agent.model.name)
         self._dataset = dataset
         self._samples = samples
         self._reward = reward
@@ -80,28 +85,35 @@ class Rollouts(Closing):
     async def close(self) -> None:
         """Close the runs that are open. The agent that was given stays open."""
         await self._agent.close()
+        await self._finished.close()
 
     async def replay(self, rollout: Rollout) -> Rollout:
         """Play a rollout again: the same task, from the same start, with the same seed."""
         async with Preparation(self._agent, rollout.task) as prepared:
-            return await self._rollout(prepared, rollout.number, rollout.sample, rollout.seed)
+            return await self._rollout(prepared, rollout.number, rollout.sample, rollout.seed, new_run_id())
 
     async def _group(self, number: int, task: RolloutTask) -> RolloutGroup:
-        async with Preparation(self._agent, task) as prepared:
-            samples = [
-                asyncio.create_task(self._rollout(prepared, number, sample, self._seed_of(number, sample)))
-                for sample in range(1, self._samples + 1)
-            ]
-            try:
-                return RolloutGroup(task=task, number=number, rollouts=tuple(await asyncio.gather(*samples)))
-            finally:
-                await cancel_tasks(samples)
+        seeds = {sample: self._seed_of(number, sample) for sample in range(1, self._samples + 1)}
+        runs = {sample: self._finished.run_of(task, number, sample, seed) for sample, seed in seeds.items()}
+        found = {sample: await self._finished.find(run, task) for sample, run in runs.items()}
+        if not all(found.values()):
+            async with Preparation(self._agent, task) as prepared:
+                new = {
+                    sample: asyncio.create_task(self._rollout(prepared, number, sample, seeds[sample], runs[sample]))
+                    for sample, known in found.items()
+                    if known is None
+                }
+                try:
+                    found |= dict(zip(new, await asyncio.gather(*new.values()), strict=True))
+                finally:
+                    await cancel_tasks(list(new.values()))
+        return RolloutGroup(task=task, number=number, rollouts=tuple(one for one in found.values() if one is not None))
 
     def _seed_of(self, number: int, sample: int) -> int:
         return int(fingerprint(self._seed, number, sample)[:7], 16)  # positive, and of 32 bits
 
-    async def _rollout(self, prepared: Preparation, number: int, sample: int, seed: int) -> Rollout:
-        task, run_id = prepared.task, new_run_id()
+    async def _rollout(self, prepared: Preparation, number: int, sample: int, seed: int, run_id: str) -> Rollout:
+        task = prepared.task
         async with self._room, prepared.copy() as sandbox:
             exchange = Exchange(seed=seed, logprobs=self._logprobs)
             EXCHANGE.set(exchange)
@@ -113,7 +125,7 @@ class Rollouts(Closing):
         sent = [as_sent(message) for message in exchange.messages]
         last = [exchange.replies[-1].message] if exchange.replies else []
         step_reward = self._step_reward
-        return Rollout(
+        rollout = Rollout(
             task=task,
             number=number,
             sample=sample,
@@ -129,3 +141,5 @@ class Rollouts(Closing):
             replies=tuple(exchange.replies),
             usage=result.usage,
         )
+        await self._finished.keep(rollout)
+        return rollout

@@ -11,6 +11,7 @@ from tests.place import Place
 PROGRAM = '''
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from habilis import Agent, ScriptedModel
@@ -36,10 +37,16 @@ def reply(messages):
     code = ['mark(f"{name}-1")', 'mark(f"{name}-2")', 'final_answer(name.upper())'][min(turn, 2)]
     if turn >= 2 and (HERE / 'endless').exists() and 'odd' in str(messages):
         code = 'print(1)'
-    return Reply(text=f'```python\\n{code}\\n```', usage=Usage(requests=1, cost=0.25))
+    return Reply(text=f'```python\\n{code}\\n```', usage=Usage(requests=1, input_tokens=9, cost=0.25))
 
 
-agent = Agent(ScriptedModel(reply), tools=[mark], limits=None)
+class Paid(ScriptedModel):
+    @property
+    def traits(self):
+        return replace(super().traits, local=False)  # a local one is stopped at the end of its code, and costs nothing
+
+
+agent = Agent(Paid(reply), tools=[mark], limits=None)
 '''
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from habilis.journal.contract import RunFigures
+from habilis.journal.stores.urls import open_store
 from tests.cli.chat import code, script
 from tests.cli.process import COMMAND, environment, habilis
 from tests.place import Place
@@ -45,6 +47,19 @@ def effects_of(*names: str) -> Counter[str]:
     return Counter(f'{name}-{number}' for name in names for number in (1, 2))
 
 
+def counted() -> dict[tuple[str, str], tuple[int, float]]:
+    """Runs and cost by status and end, as the store counts them."""
+
+    async def figures() -> RunFigures:
+        store = open_store('runs.db')
+        try:
+            return await store.figures(since=0.0, interval=1e12)
+        finally:
+            await store.close()
+
+    return {(one.status, one.ended): (one.runs, one.cost) for one in asyncio.run(figures()).counts}
+
+
 def worker_at(place: Place, name: str) -> int:
     """The process that has left a trace."""
     lines = (place.folder / 'effects').read_text('utf-8').splitlines()
@@ -71,10 +86,12 @@ def test_retry_runs_only_what_has_no_answer_and_goes_on_where_it_failed(place: P
     broken.touch()
     failed = map_tasks()
     assert (failed.returncode, results(place)) == (1, {'a': 'A', 'odd': 'failed'})
+    assert counted() == {('done', 'answer'): (1, 0.75), ('failed', 'ModelError'): (1, 0.25)}
     broken.unlink()
     assert map_tasks().returncode == 1  # it is not retried unless that is asked for
     done = map_tasks(*APP, '--retry')
     assert (done.returncode, results(place)) == (0, {'a': 'A', 'odd': 'ODD'})
+    assert counted() == {('done', 'answer'): (2, 1.5)}  # with what was paid before the failure
     assert effects(place) == effects_of('a', 'odd')
 
 
@@ -83,6 +100,7 @@ def test_a_task_without_an_answer_is_retried_from_its_start(place: Place, monkey
     write_tasks(place, 'a', 'odd')
     (place.folder / 'endless').touch()
     assert (map_tasks().returncode, results(place)) == (3, {'a': 'A', 'odd': 'max_steps'})
+    assert counted() == {('done', 'answer'): (1, 0.75), ('done', 'max_steps'): (1, 1.0)}
     (place.folder / 'endless').unlink()
     assert (map_tasks(*APP, '--retry').returncode, results(place)) == (0, {'a': 'A', 'odd': 'ODD'})
     assert effects(place) == effects_of('a', 'odd', 'odd')

@@ -264,6 +264,7 @@ def test_nonsense_is_refused_and_loses_nothing(serve: Serve) -> None:
         assert user.get('/api/runs/none').status_code == 404
         assert user.get('/api/runs/none/events').status_code == 404
         assert user.get('/api/events', params={'after': 'x'}).status_code == 400
+        assert user.get('/api/fleet', params={'hours': '0'}).status_code == 400
         assert user.get('/api/runs', headers={'Host': 'evil.example'}).status_code == 403
         assert user.post('/api/conversations', headers={'Origin': 'http://evil.example'}).status_code == 403
 

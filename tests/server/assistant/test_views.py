@@ -1,18 +1,24 @@
 """The other views of the page in a real browser: runs, memory, tools, files, the palette; with hostile text."""
 
 import json
+import time
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from habilis.agent import Agent
+from habilis.core.background_loop import run_blocking
 from habilis.forge.contract import Candidate
 from habilis.forge.library.library import Library
+from habilis.journal import RunInfo
+from habilis.journal.stores.urls import open_store
 from habilis.models.contract import Message
 from habilis.models.scripted import ScriptedModel
+from habilis.server.settings import LOCAL
 from tests.server.assistant.axe import check
 from tests.server.assistant.conftest import Serve
 from tests.server.assistant.test_page import ATTACK, DOT, send
@@ -72,6 +78,46 @@ def test_runs_are_listed_looked_into_compared_and_deleted(serve: Serve, page: Pa
         page.get_by_role('button', name='Delete').click()
         page.get_by_role('button', name='Delete it for good').click()
         expect(rows).to_have_count(1)
+
+
+def test_the_fleet_is_counted_and_its_slowest_runs_are_linked(serve: Serve, page: Page, tmp_path: Path) -> None:
+    fill(tmp_path / 'journal.db')
+    with serve(reply) as address:
+        page.goto(f'{address}/#/fleet')
+        fleet = page.get_by_label('Fleet')
+        for name, figure in {'ended': '10', 'queued': '1,200', 'running': '0', 'cost': '$2.0000'}.items():
+            expect(fleet.locator('.figures div').filter(has_text=name).locator('dd').first).to_have_text(figure)
+        expect(page.get_by_label('Failures').get_by_role('listitem').first).to_contain_text('max_steps 2 · 20.0 %')
+        expect(page.get_by_label('Failures')).to_contain_text('ModelError 1')
+        expect(fleet.locator('rect')).to_have_count(60)
+        slowest = page.get_by_label('Slowest runs').get_by_role('listitem')
+        expect(slowest).to_have_count(10)
+        expect(slowest.first).to_contain_text(f'Task 9 {ATTACK}')
+        check(page)
+        page.get_by_label('Period').select_option('week')
+        expect(fleet.locator('.figures div').filter(has_text='ended').locator('dd').first).to_have_text('11')
+        slowest.first.get_by_role('link').click()
+        expect(page.get_by_label('Runs')).to_be_visible()
+
+
+def fill(journal: Path) -> None:
+    """Runs as a map leaves them: answers, two limits, a failure, one of yesterday, a queue; and one of another user."""
+
+    async def create() -> None:
+        store, now = open_store(str(journal)), time.time()
+        for number in range(10):
+            ended = {3: 'max_steps', 6: 'max_steps', 8: 'ModelError'}.get(number, 'answer')
+            seconds, at = float(number), now - 300 * number
+            info = RunInfo(run=f'r{number}', user=LOCAL, title=f'Task {number} {ATTACK}', ended=ended, cost=0.2)
+            status = 'failed' if ended == 'ModelError' else 'done'
+            await store.create(replace(info, status=status, seconds=seconds, created=at, updated=at))
+        await store.create(RunInfo(run='old', user=LOCAL, status='done', created=now - 90_000, updated=now - 90_000))
+        await store.create(RunInfo(run='theirs', user='bob', status='done', cost=9.0, updated=now))
+        for number in range(1200):
+            await store.create(RunInfo(run=f'q{number}', user=LOCAL, status='queued', updated=now))
+        await store.close()
+
+    run_blocking(create())
 
 
 def test_a_run_of_another_browser_appears_in_the_list(serve: Serve, browser: Browser) -> None:

@@ -143,7 +143,12 @@ def walk(page: Page, address: str, look: Look) -> None:
     answer = page.get_by_text('North sells most').last
     expect(answer).to_be_visible()
     look('fork', answer)
-    for view, shown in {'runs': 'tokens', 'memory': 'green bars', 'settings': 'scripted:script'}.items():
+    for view, shown in {
+        'runs': 'tokens',
+        'fleet': 'Slowest',
+        'memory': 'green bars',
+        'settings': 'scripted:script',
+    }.items():
         page.goto(f'{address}/#/{view}')
         expect(page.locator('.view')).to_contain_text(shown)
         look(view, page.get_by_role('heading').first)

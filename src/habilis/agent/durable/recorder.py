@@ -149,6 +149,7 @@ class Recorder:
         paths: list[str] = []
         reply = await self.scope.step(ASK, work, key=self._key, codec=REPLY_CODEC, located=paths.append)
         self._turns.append(RecordedTurn(path=paths[0], reply=reply))
+        self.journal.cost += reply.usage.cost or 0.0
         return reply
 
     @property
@@ -159,7 +160,9 @@ class Recorder:
 
     async def summary(self, work: Work[Reply]) -> Reply:
         """The summary that the model wrote of earlier steps."""
-        return await self.scope.step(COMPACTION, work, key=self._key, codec=REPLY_CODEC)
+        reply = await self.scope.step(COMPACTION, work, key=self._key, codec=REPLY_CODEC)
+        self.journal.cost += reply.usage.cost or 0.0
+        return reply
 
     async def _refuse_reply(self) -> None:
         """Void the last reply: a resumed run asks the model again."""
@@ -345,6 +348,7 @@ class Recorder:
 
     async def ended(self, result: Result[object], output: OutputType) -> None:
         """Record the result of the run."""
+        self.journal.ended = result.ended
         if not self.top or self.continues_after(result.ended):
             return
         done: tuple[str, Json] | None = None
@@ -364,6 +368,7 @@ class Recorder:
     async def finish(self) -> None:
         """Mark a run with a result as done, if its process died before it could."""
         if self.journal.info.status != 'done':
+            self.journal.ended = 'answer'
             await self.journal.end('done', value={'ended': 'answer'})
 
     async def failed(self, error: BaseException) -> None:
@@ -373,7 +378,7 @@ class Recorder:
                 await self._refuse_reply()
             if self.top:
                 stopped = isinstance(error, RunStopped) or not isinstance(error, Exception)
-                text = '' if stopped else error_text(error)
+                self.journal.ended, text = type(error).__name__, '' if stopped else error_text(error)
                 await self.journal.end('stopped' if stopped else 'failed', failed=failed_paths(error), error=text)
 
     async def close(self) -> None:

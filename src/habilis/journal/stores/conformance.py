@@ -17,7 +17,7 @@ import pytest
 
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, JournalError, LeaseLost, RunBusy, RunNotFound
-from habilis.journal.contract import Lease, Record, RunInfo, Store
+from habilis.journal.contract import Lease, Record, RunCount, RunInfo, Store
 from habilis.journal.encoding import digest_of
 from habilis.journal.journal import Journal
 from habilis.journal.stores.conformance_values import Connect, ValuesConformance, record, records
@@ -147,6 +147,28 @@ class StoreConformance(ValuesConformance):
         assert await found(status='running') == set()
         assert await found(user='ada', session='s', status='done') == {'1'}
         assert await found(user='bob', session='t') == set()
+
+    async def test_runs_are_counted_by_status_end_and_time(self, store: Store) -> None:
+        for info in (
+            RunInfo(run='1', user='ada', status='done', ended='answer', cost=0.5, seconds=3.0, updated=101.0),
+            RunInfo(run='2', user='ada', status='done', ended='answer', cost=0.25, seconds=9.5, updated=109.0),
+            RunInfo(run='3', user='ada', status='failed', ended='ModelError', title='\x00"cost":9', updated=112.0),
+            RunInfo(run='4', user='ada', status='done', ended='answer', cost=7.0, seconds=70.0, updated=99.0),
+            RunInfo(run='5', user='ada', status='queued', updated=20.0),
+            RunInfo(run='6', user='bob', status='done', cost=1e-7, updated=100.0),
+        ):
+            await store.create(info)
+        found = await store.figures(user='ada', since=100.0, interval=10.0, slowest=2)
+        assert found.counts == (
+            RunCount(status='done', ended='answer', interval=0, runs=2, cost=0.75, seconds=12.5),
+            RunCount(status='failed', ended='ModelError', interval=1, runs=1, cost=0.0, seconds=0.0),
+            RunCount(status='queued', ended='', interval=0, runs=1, cost=0.0, seconds=0.0),
+        )
+        assert [info.run for info in found.slowest] == ['2', '1']
+        everyone = await store.figures(since=100.0, interval=100.0)
+        assert sum(one.runs for one in everyone.counts) == 5
+        assert sum(one.cost for one in everyone.counts) == pytest.approx(0.75 + 1e-7)
+        assert (await store.figures(user='eve', since=0.0, interval=1.0)).counts == ()
 
     async def test_a_deleted_run_leaves_nothing_behind(self, store: Store, again: Connect) -> None:
         for run in ('run-1', 'run-2'):

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from habilis.core.errors import CorruptRecord, RunNotFound, StoreUnavailable
-from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
+from habilis.journal.contract import Durability, Lease, Record, RunFigures, RunInfo, Status
 from habilis.journal.encoding import check_blob, encode_record, log_skipped, must_sync, select_runs
 from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
+from habilis.journal.figures import count_runs
 from habilis.journal.leases.claims import next_lease
 from habilis.journal.stores.run_folder import LOCK, Extent, RunFolder, safe_name, sync_path
 
@@ -162,6 +163,10 @@ class FileStore:
             return []
         except OSError as error:
             raise self._unavailable(error) from error
+
+    async def figures(self, *, user: str | None = None, since: float, interval: float, slowest: int = 10) -> RunFigures:
+        """See `Store`."""
+        return count_runs(await self.runs(user=user), since=since, interval=interval, slowest=slowest)
 
     async def delete(self, run: str) -> None:
         """See `Store`."""

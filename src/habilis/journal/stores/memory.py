@@ -4,9 +4,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from habilis.journal.contract import Lease, Record, RunInfo, Status
+from habilis.journal.contract import Lease, Record, RunFigures, RunInfo, Status
 from habilis.journal.encoding import check_blob, decode_records, encode_record, select_runs
 from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found
+from habilis.journal.figures import count_runs
 from habilis.journal.leases.claims import next_lease
 
 
@@ -106,6 +107,10 @@ class MemoryStore:
     ) -> list[RunInfo]:
         """See `Store`."""
         return select_runs((stored.info for stored in self._runs.values()), user=user, session=session, status=status)
+
+    async def figures(self, *, user: str | None = None, since: float, interval: float, slowest: int = 10) -> RunFigures:
+        """See `Store`."""
+        return count_runs(await self.runs(user=user), since=since, interval=interval, slowest=slowest)
 
     async def delete(self, run: str) -> None:
         """See `Store`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from habilis.core.codec import dump, parse
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
 from habilis.core.narrowing import expect
-from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
+from habilis.journal.contract import Durability, Lease, Record, RunFigures, RunInfo, Status
 from habilis.journal.encoding import (
     check_blob,
     decode_info,
@@ -23,6 +23,7 @@ from habilis.journal.encoding import (
     encode_info,
     encode_record,
     must_sync,
+    run_figures,
     select_runs,
 )
 from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
@@ -194,6 +195,15 @@ class PostgresStore:
             cursor = await connection.execute(self._text(statement), given)
             rows = await cursor.fetchall()
         return select_runs(decode_infos((row[0], row[1]) for row in rows), user=user, session=session, status=status)
+
+    async def figures(self, *, user: str | None = None, since: float, interval: float, slowest: int = 10) -> RunFigures:
+        """See `Store`."""
+        given = {'user': None if user is None else _key(user), 'since': since}
+        async with self._connected() as connection:
+            cursor = await connection.execute(self._text(sql.COUNTS), {**given, 'interval': interval})
+            counts = await cursor.fetchall()
+            cursor = await connection.execute(self._text(sql.SLOWEST), {**given, 'slowest': slowest})
+            return run_figures(counts, [row[0] for row in await cursor.fetchall()])
 
     async def delete(self, run: str) -> None:
         """See `Store`."""

@@ -111,6 +111,22 @@ INFO = 'SELECT info FROM {s}.runs WHERE run = %s'
 LEASE = 'SELECT epoch, owner, until FROM {s}.runs WHERE run = %s'
 RUNS = 'SELECT run, info FROM {s}.runs'
 
+# Not as JSON: a title may have a NUL, which Postgres refuses. No text in JSON contains a key with its quotes and colon.
+_COUNTED = """
+WITH counted AS (
+    SELECT status, info, coalesce(substring(info FROM '"ended":"([^"]*)"'), '') AS ended,
+        coalesce(substring(info FROM '"cost":([-+.0-9e]+)'), '0')::float8 AS cost,
+        coalesce(substring(info FROM '"seconds":([-+.0-9e]+)'), '0')::float8 AS seconds,
+        substring(info FROM '"updated":([-+.0-9e]+)')::float8 AS updated
+    FROM {s}.runs WHERE (%(user)s::text IS NULL OR of_user = %(user)s)
+), wanted AS (
+    SELECT * FROM counted WHERE status IN ('queued', 'running', 'waiting') OR updated >= %(since)s
+)"""
+COUNTS = f"""{_COUNTED}
+SELECT status, ended, greatest(0, floor((updated - %(since)s) / %(interval)s))::int, count(*), sum(cost), sum(seconds)
+FROM wanted GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+SLOWEST = f'{_COUNTED} SELECT info FROM wanted ORDER BY seconds DESC LIMIT %(slowest)s'
+
 # Separate statements after the row is deleted, so that they see what a concurrent append has written.
 DELETE = 'DELETE FROM {s}.runs WHERE run = %s RETURNING 1'
 DELETE_LINES = 'DELETE FROM {s}.lines WHERE run = %s'

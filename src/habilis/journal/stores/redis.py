@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
 from habilis.core.narrowing import expect, expect_list, list_of, optional
-from habilis.journal.contract import Lease, Record, RunInfo, Status
+from habilis.journal.contract import Lease, Record, RunFigures, RunInfo, Status
 from habilis.journal.encoding import (
     check_blob,
     decode_info,
@@ -26,6 +26,7 @@ from habilis.journal.encoding import (
     select_runs,
 )
 from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
+from habilis.journal.figures import count_runs
 from habilis.journal.stores import redis_scripts as scripts
 from habilis.journal.stores.server_address import StorePackageMissing, parse_address
 
@@ -178,6 +179,10 @@ class RedisStore:
             found = zip(names[start:], texts, strict=False)  # without a text if it was deleted meanwhile
             infos += decode_infos((name.decode(errors='replace'), text.decode()) for name, text in found if text)
         return select_runs(infos, user=user, session=session, status=status)
+
+    async def figures(self, *, user: str | None = None, since: float, interval: float, slowest: int = 10) -> RunFigures:
+        """See `Store`."""
+        return count_runs(await self.runs(user=user), since=since, interval=interval, slowest=slowest)
 
     async def delete(self, run: str) -> None:
         """See `Store`."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from habilis.core.narrowing import expect, number
-from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
+from habilis.journal.contract import Durability, Lease, Record, RunFigures, RunInfo, Status
 from habilis.journal.encoding import (
     check_blob,
     decode_info,
@@ -20,6 +20,7 @@ from habilis.journal.encoding import (
     encode_info,
     encode_record,
     must_sync,
+    run_figures,
     select_runs,
 )
 from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found
@@ -37,6 +38,21 @@ _ADD = """
 INSERT OR IGNORE INTO records (run, seq, line)
 SELECT run, ?, ? FROM runs
 WHERE run = ? AND epoch = ? AND (? = 1 OR EXISTS (SELECT 1 FROM records WHERE run = ? AND seq = ? - 1))
+"""
+
+_COUNTED = """
+WITH counted AS (
+    SELECT status, info, json_extract(info, '$.updated') AS updated FROM runs
+    WHERE (:user IS NULL OR user = :user) AND CASE WHEN json_valid(info)
+        THEN status IN ('queued', 'running', 'waiting') OR json_extract(info, '$.updated') >= :since END
+)"""
+_COUNTS = f"""{_COUNTED}
+SELECT status, ifnull(json_extract(info, '$.ended'), ''), max(0, CAST((updated - :since) / :interval AS INTEGER)),
+    count(*), total(json_extract(info, '$.cost')), total(json_extract(info, '$.seconds'))
+FROM counted GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+_SLOWEST = f"""{_COUNTED}
+SELECT info FROM counted ORDER BY json_extract(info, '$.seconds') DESC LIMIT :slowest
 """
 
 
@@ -92,6 +108,17 @@ class SqliteStore:
 
         rows = await self._file.do(work)
         return select_runs(decode_infos((run, str(text)) for run, text in rows))
+
+    async def figures(self, *, user: str | None = None, since: float, interval: float, slowest: int = 10) -> RunFigures:
+        """See `Store`."""
+        given = {'user': None if user is None else _key(user), 'since': since}
+
+        def work(connection: sqlite3.Connection) -> tuple[list[tuple[Status, str, int, int, float, float]], list[str]]:
+            counts = connection.execute(_COUNTS, {**given, 'interval': interval}).fetchall()
+            longest = connection.execute(_SLOWEST, {**given, 'slowest': slowest}).fetchall()
+            return counts, [text for (text,) in longest]
+
+        return run_figures(*await self._file.do(work))
 
     async def delete(self, run: str) -> None:
         """See `Store`."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TypeVar
 
-from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
+from habilis.journal.contract import Lease, Record, RunFigures, RunInfo, Status, Store
 
 T = TypeVar('T')
 
@@ -65,6 +65,11 @@ class StoreWrapper:
     ) -> list[RunInfo]:
         """See `Store`."""
         return await self._do('runs', lambda: self.store.runs(user=user, session=session, status=status))
+
+    async def figures(self, *, user: str | None = None, since: float, interval: float, slowest: int = 10) -> RunFigures:
+        """See `Store`."""
+        work = self.store.figures
+        return await self._do('figures', lambda: work(user=user, since=since, interval=interval, slowest=slowest))
 
     async def delete(self, run: str) -> None:
         """See `Store`."""

@@ -37,6 +37,7 @@ from habilis.server.access import COOKIE, Access, BodyRefused
 from habilis.server.assistant import (
     ag_ui_protocol,
     file_operations,
+    fleet_operations,
     library_operations,
     memory_operations,
     openai_protocol,
@@ -239,6 +240,7 @@ OPERATIONS = tuple(
         ('POST', f'{RUN}/resume', resume_run, None, TurnModel),
         ('POST', f'{RUN}/fork', fork_run, ForkRequest, TurnModel),
         *settings_operations.OPERATIONS,
+        *fleet_operations.OPERATIONS,
         *research_operations.OPERATIONS,
         *memory_operations.OPERATIONS,
         *library_operations.OPERATIONS,
