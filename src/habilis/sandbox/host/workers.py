@@ -16,6 +16,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from habilis.sandbox.host.outcomes import Outcome, call_on
+
 T = TypeVar('T')
 KEEP_IDLE = 16
 """Number of idle threads that stay; others end after some time."""
@@ -68,9 +70,10 @@ class WorkerCall(Generic[T]):
     ) -> None:
         self._call = call
         self._loop = loop
+        self._call_on_loop = call_on(loop)
         self._discard = discard
         self._ended: asyncio.Event | None = None
-        self.future: asyncio.Future[T] = loop.create_future()
+        self.future: asyncio.Future[T] = Outcome(loop=loop)
         self.running = True
         self.afterwards: Callable[[], object] | None = None
         """Called on a worker when the call itself has ended, if nobody waits for it any more."""
@@ -85,12 +88,13 @@ class WorkerCall(Generic[T]):
         return lambda: self._tell(outcome, failed)
 
     def _tell(self, outcome: object, failed: bool) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._end, outcome, failed)
-        except RuntimeError:  # the loop is closed
+        if self._loop.is_closed():
             self._drop(outcome, failed)
             if self.afterwards is not None:
                 self.afterwards()
+            return
+        with contextlib.suppress(RuntimeError):  # it was closed just now
+            self._call_on_loop(lambda: self._end(outcome, failed))
 
     def _end(self, outcome: Any, failed: bool) -> None:
         self.running = False
