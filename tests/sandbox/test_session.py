@@ -9,7 +9,8 @@ import pytest
 
 from habilis import CodeRules, Limits, Sandbox
 from habilis.core.errors import BackendNotFound, SandboxClosed, SandboxError
-from habilis.sandbox.contract import Cell
+from habilis.sandbox.contract import Cell, PythonTarget
+from habilis.sandbox.wasm.backend import WasmBackend
 
 
 def kind(cell: Cell) -> str | None:
@@ -24,6 +25,17 @@ async def test_a_backend_or_setting_that_does_not_exist_is_answered_with_those_t
         await Sandbox.create('vasm')
     with pytest.raises(TypeError, match="no setting 'limit'; it has limits, tools, "):
         await Sandbox.create(limit=3)  # pyright: ignore[reportCallIssue]
+
+
+async def test_a_backend_is_asked_for_its_python_only_for_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(_backend: object) -> PythonTarget:
+        raise LookupError
+
+    monkeypatch.setattr(WasmBackend, 'python', property(ask), raising=False)
+    async with await Sandbox.create('wasm') as sandbox:
+        assert (await sandbox.run('1 + 1')).value == 2
+        with pytest.raises(LookupError):
+            await sandbox.install('attrs==25.3')
 
 
 async def test_a_variable_that_is_not_plain_data_is_named() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypedDict, cast
@@ -67,8 +67,8 @@ class Packages:
     """Those that a snapshot can name: requirements with their versions."""
 
     folder: Path | None = None
-    python: PythonTarget = WASM_PYTHON
-    """The Python that imports them."""
+    python: Callable[[], PythonTarget] = lambda: WASM_PYTHON
+    """Returns the Python that imports them. May block: some backends have to ask for it."""
 
     async def add(self, more: Iterable[str], *, replaces: bool = True) -> 'Packages':
         """These and more, downloaded if needed; see `packages.merge`."""
@@ -82,7 +82,7 @@ class Packages:
         merged = packages.merge(self.names, wanted, replaces=replaces)
         if merged == list(self.names):
             return self
-        folder = await asyncio.to_thread(packages.package_folder, merged, self.python)
+        folder = await asyncio.to_thread(lambda: packages.package_folder(merged, self.python()))
         return replace(self, names=tuple(merged), pins=packages.pins(merged, folder), folder=folder)
 
 
@@ -193,12 +193,6 @@ class SandboxOptions:
         if self.network is not None:
             self.network.close()
 
-    def close(self) -> None:
-        """Free the resources of this sandbox."""
-        self.disconnect()
-        if self.workspace is not None:
-            self.workspace.close()
-
 
 def backend_settings(settings: SandboxSettings) -> dict[str, object]:
     """The settings of the backend among those of a sandbox, after a check of the names and types of all."""
@@ -222,7 +216,7 @@ async def choose_backend(settings: SandboxSettings, more: Iterable[str] = ()) ->
     return 'wasm'
 
 
-async def make_options(settings: SandboxSettings, python: PythonTarget = WASM_PYTHON) -> SandboxOptions:
+async def make_options(settings: SandboxSettings, python: Callable[[], PythonTarget]) -> SandboxOptions:
     """Prepare the settings of `Sandbox.create`; download packages for this Python if needed."""
     functions = host_functions(settings.get('tools') or ())
     variables = pack_variables(settings.get('variables') or {})

@@ -85,7 +85,7 @@ class Sandbox(FileAccess):
         check('the backend', backend_name, str, 'a name, such as "wasm"')
         own = backend_settings(settings)
         maker = backend(await choose_backend(settings) if backend_name == 'auto' else backend_name, **own)
-        options = await make_options(settings, await WORKERS.submit(lambda: python_of(maker)))  # may have to ask for it
+        options = await make_options(settings, lambda: python_of(maker))
         return await cls(Interpreter(maker, options), options)._started()
 
     @classmethod
@@ -185,7 +185,8 @@ class Sandbox(FileAccess):
             self._saver.cancel()
         async with self._turns.lock:
             await self._interpreter.close()
-            await WORKERS.submit(self._options.close)
+            if (space := self._options.workspace) is not None:
+                await WORKERS.submit(space.close)
 
     async def __aenter__(self) -> Self:
         return self
