@@ -91,7 +91,7 @@ async def test_calls_of_many_threads_run_on_the_loop_and_one_that_fails_loses_no
     assert [type(problem) for problem in problems] == [KeyError] * 4
 
 
-def test_the_sockets_of_a_loop_are_closed_with_it() -> None:
+def test_the_pipe_of_a_loop_is_closed_with_it() -> None:
     loop = asyncio.new_event_loop()
     calls = LoopCalls(loop)
     loop.close()

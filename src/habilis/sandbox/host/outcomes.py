@@ -6,7 +6,7 @@ itself.
 
 import asyncio
 import contextlib
-import socket
+import os
 import sys
 import weakref
 from collections import deque
@@ -64,20 +64,19 @@ class LoopCalls:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._calls: deque[Callable[[], object]] = deque()
-        self._received, self._sent = socket.socketpair()
-        self._received.setblocking(False)
-        self._sent.setblocking(False)
-        loop.add_reader(self._received, self._run)
-        weakref.finalize(loop, self._close)
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        loop.add_reader(self._read, self._run)
+        weakref.finalize(loop, self._close).atexit = False  # threads may still write to it then
 
     def add(self, call: Callable[[], object]) -> None:
         """Call this soon. Thread-safe."""
         self._calls.append(call)
         with contextlib.suppress(BlockingIOError):  # then the loop has been told often enough
-            self._sent.send(b'\0')
+            os.write(self._write, b'\0')
 
     def _run(self) -> None:
-        self._received.recv(4096)
+        os.read(self._read, 4096)
         try:
             for _ in range(len(self._calls)):
                 self._calls.popleft()()
@@ -86,8 +85,8 @@ class LoopCalls:
             raise
 
     def _close(self) -> None:
-        self._received.close()
-        self._sent.close()
+        os.close(self._read)
+        os.close(self._write)
 
 
 _by_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopCalls] = weakref.WeakKeyDictionary()
