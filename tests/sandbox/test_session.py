@@ -212,6 +212,16 @@ async def test_one_cell_may_have_less_time_but_not_more() -> None:
                 await sandbox.run('1', seconds=seconds)
 
 
+async def test_the_alarm_of_an_earlier_cell_does_not_end_a_later_one_that_has_time_left() -> None:
+    async def ring() -> None:
+        sandbox._interpreter._expire()  # pyright: ignore[reportPrivateUsage]
+
+    async with await Sandbox.create(tools=[ring]) as sandbox:
+        assert (await sandbox.run('1 + 1', seconds=5)).value == 2
+        assert (await sandbox.run('await ring()\n3')).value == 3
+        assert kind(await sandbox.run('await ring()\nwhile True: pass', seconds=0.2)) == 'time'
+
+
 async def test_a_tool_that_is_stuck_on_the_host_ends_the_cell_and_not_the_sandbox() -> None:
     stuck = threading.Event()
 
