@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from habilis.sandbox.host.outcomes import LoopCalls, Outcome
+from habilis.sandbox.host.outcomes import LoopCalls, WorkerOutcome
 from tests.waiting import until
 
 name = contextvars.ContextVar('name', default='')
@@ -15,7 +15,7 @@ name = contextvars.ContextVar('name', default='')
 
 async def test_the_task_continues_before_anything_else_and_in_its_own_context() -> None:
     loop = asyncio.get_running_loop()
-    outcome: Outcome[int] = Outcome(loop=loop)
+    outcome: WorkerOutcome[int] = WorkerOutcome(loop=loop)
     order: list[object] = []
 
     async def wait() -> None:
@@ -34,7 +34,7 @@ async def test_the_task_continues_before_anything_else_and_in_its_own_context() 
 
 
 async def test_a_task_that_is_cancelled_ends_after_the_one_that_cancels_it() -> None:
-    outcome: Outcome[int] = Outcome()
+    outcome: WorkerOutcome[int] = WorkerOutcome()
     order: list[str] = []
 
     async def wait() -> None:
@@ -54,11 +54,11 @@ async def test_a_task_that_is_cancelled_ends_after_the_one_that_cancels_it() -> 
 
 
 async def test_an_error_and_a_removed_callback_are_as_in_any_future() -> None:
-    failed: Outcome[int] = Outcome()
+    failed: WorkerOutcome[int] = WorkerOutcome()
     asyncio.get_running_loop().call_soon(failed.set_exception, KeyError('x'))
     with pytest.raises(KeyError):
         await failed
-    outcome: Outcome[int] = Outcome()
+    outcome: WorkerOutcome[int] = WorkerOutcome()
     called: list[object] = []
     outcome.add_done_callback(called.append)
     assert outcome.remove_done_callback(called.append) == 1

@@ -69,7 +69,7 @@ class Interpreter(Interruptible):
         self._host: CellHost | None = None
         self._entered: tuple[CellHost, Guest, WorkerCall[Any]] | None = None
         self._alarm: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
-        """For the time limit of a request, and kept for the next ones: one for each takes a tenth of a small cell."""
+        """For the time limit of a request, and kept for the next ones: one for each takes 7 % of a small cell."""
 
         self._fresh = True
         self._cells = 0

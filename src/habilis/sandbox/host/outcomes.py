@@ -18,7 +18,7 @@ T = TypeVar('T')
 _Callback = Callable[[asyncio.Future[T]], object]
 
 
-class Outcome(asyncio.Future[T]):
+class WorkerOutcome(asyncio.Future[T]):
     """A future whose result resumes the task that awaits it at once, and not in the next round of the event loop."""
 
     _first: tuple[_Callback[T], Context | None] | None = None

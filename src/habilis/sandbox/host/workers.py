@@ -16,7 +16,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from habilis.sandbox.host.outcomes import Outcome, call_on
+from habilis.sandbox.host.outcomes import WorkerOutcome, call_on
 
 T = TypeVar('T')
 KEEP_IDLE = 16
@@ -73,7 +73,7 @@ class WorkerCall(Generic[T]):
         self._call_on_loop = call_on(loop)
         self._discard = discard
         self._ended: asyncio.Event | None = None
-        self.future: asyncio.Future[T] = Outcome(loop=loop)
+        self.future: asyncio.Future[T] = WorkerOutcome(loop=loop)
         self.running = True
         self.afterwards: Callable[[], object] | None = None
         """Called on a worker when the call itself has ended, if nobody waits for it any more."""
