@@ -9,7 +9,8 @@ import pytest
 
 from habilis import CodeRules, Limits, Sandbox
 from habilis.core.errors import BackendNotFound, SandboxClosed, SandboxError
-from habilis.sandbox.contract import Cell
+from habilis.sandbox.contract import Cell, PythonTarget
+from habilis.sandbox.wasm.backend import WasmBackend
 
 
 def kind(cell: Cell) -> str | None:
@@ -24,6 +25,17 @@ async def test_a_backend_or_setting_that_does_not_exist_is_answered_with_those_t
         await Sandbox.create('vasm')
     with pytest.raises(TypeError, match="no setting 'limit'; it has limits, tools, "):
         await Sandbox.create(limit=3)  # pyright: ignore[reportCallIssue]
+
+
+async def test_a_backend_is_asked_for_its_python_only_for_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(_backend: object) -> PythonTarget:
+        raise LookupError
+
+    monkeypatch.setattr(WasmBackend, 'python', property(ask), raising=False)
+    async with await Sandbox.create('wasm') as sandbox:
+        assert (await sandbox.run('1 + 1')).value == 2
+        with pytest.raises(LookupError):
+            await sandbox.install('attrs==25.3')
 
 
 async def test_a_variable_that_is_not_plain_data_is_named() -> None:
@@ -198,6 +210,16 @@ async def test_one_cell_may_have_less_time_but_not_more() -> None:
         for seconds in (0, -1, float('nan')):
             with pytest.raises(ValueError, match='seconds must be greater than 0'):
                 await sandbox.run('1', seconds=seconds)
+
+
+async def test_the_alarm_of_an_earlier_cell_does_not_end_a_later_one_that_has_time_left() -> None:
+    async def ring() -> None:
+        sandbox._interpreter._expire()  # pyright: ignore[reportPrivateUsage]
+
+    async with await Sandbox.create(tools=[ring]) as sandbox:
+        assert (await sandbox.run('1 + 1', seconds=5)).value == 2
+        assert (await sandbox.run('await ring()\n3')).value == 3
+        assert kind(await sandbox.run('await ring()\nwhile True: pass', seconds=0.2)) == 'time'
 
 
 async def test_a_tool_that_is_stuck_on_the_host_ends_the_cell_and_not_the_sandbox() -> None:

@@ -12,6 +12,7 @@ from habilis.sandbox.contract import Mount
 
 Kind = type | UnionType
 MAX_SHOWN = 60
+_RULES = CodeRules | None
 _PATH: UnionType = str | os.PathLike  # pyright: ignore[reportMissingTypeArgument]
 
 
@@ -30,7 +31,7 @@ def check_number(name: str, value: object) -> None:
 def check_cell(code: object, code_rules: object, seconds: float | None, on_output: object) -> None:
     """Check the arguments of a cell, and the rules that were set for it."""
     check('code', code, str, 'Python code as text')
-    check('code_rules', code_rules, CodeRules | None, "CodeRules, such as CodeRules(imports=('math',))")
+    check('code_rules', code_rules, _RULES, "CodeRules, such as CodeRules(imports=('math',))")
     check_number('seconds', seconds)
     if on_output is not None and not callable(on_output):
         raise wrong('on_output', on_output, 'a function of stream and text')

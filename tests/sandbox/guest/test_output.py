@@ -47,3 +47,15 @@ def test_lines_that_come_slowly_are_sent_at_once_after_any_number_of_others() ->
     time.sleep(SLOW_SECONDS * 2)
     stream.write('late\n')
     assert sent[-1].endswith('late\n')
+
+
+def test_the_clock_of_the_host_is_not_asked_for_the_first_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask() -> float:
+        raise AssertionError
+
+    monkeypatch.setattr(time, 'monotonic', ask)
+    stream = HostStream(Bridge(lambda _message: ''), 'o', '<stdout>')
+    for _ in range(EAGER_WRITES - 1):
+        stream.write('line\n')
+    with pytest.raises(AssertionError):
+        stream.write('line\n')

@@ -79,10 +79,10 @@ class Bridge:
         result_of(answer)
         return cast('dict[str, Json]', answer)['ok']
 
-    def report_position(self, first: int, last: int) -> None:
+    def report_position(self, lines: str) -> None:
         """Tell which lines of the cell run now: nothing else is known of a cell that is stopped by force."""
         try:
-            self._ask(f'l{first} {last}')
+            self._ask('l' + lines)
         except CellEnded:
             raise
         except BaseException as error:  # an earlier cell has tampered with the kernel

@@ -53,7 +53,6 @@ _INT64 = 1 << 63
 _exit = os._exit
 _posix: Any = sys.modules[os.name if os.name in sys.modules else 'os']
 _NO_EXPRESSION_START = frozenset(' \t#@')
-_STATEMENT_PARTS = ('\n', '=', 'await')
 WARM_CELLS = ('1 + 1',)
 
 
@@ -291,7 +290,9 @@ class Kernel:
         if (
             self.code_rules is not None
             or code[:1] in _NO_EXPRESSION_START
-            or any(part in code for part in _STATEMENT_PARTS)
+            or '\n' in code
+            or '=' in code
+            or 'await' in code
         ):
             return None
         try:

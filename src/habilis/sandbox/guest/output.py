@@ -76,7 +76,8 @@ class HostStream(io.TextIOBase):
                 text = text.encode('utf-8', 'backslashreplace').decode()
             self._size = 0
             self.writes += 1
-            self._sent_at = time.monotonic()
+            if self.writes >= EAGER_WRITES:  # before that nobody asks for it, and the clock is on the host
+                self._sent_at = time.monotonic()
             for start in range(0, len(text), LARGE):
                 self._bridge.write(self._code, text[start : start + LARGE])
 

@@ -1,15 +1,17 @@
 """Cells tell the host which statement begins, so that the host can say where it had to stop one."""
 
 import ast
+import functools
 
 REPORT = ' report'
-"""The builtin that is called with the first and the last line. Not an identifier, so no cell can have it as a name."""
+"""The builtin that is called with the first and the last line, as one text. Not an identifier: no cell can name it."""
 
 MAX_REPORTS = 100
 """A cell with more statements tells of several at once: each message takes some 60 microseconds."""
 
+MAX_KEPT = 200
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LOOPS_AND_FUNCTIONS = (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def report_positions(tree: ast.Module, code: str) -> None:
@@ -20,17 +22,17 @@ def report_positions(tree: ast.Module, code: str) -> None:
     for start in range(0, len(tree.body), step):
         group = tree.body[start : start + step]
         if any(_may_take_long(statement, lines) for statement in group) and not _must_be_first(group[0]):
-            body.append(_report(group))
+            body.append(_report(*_lines_of(group)))
         body += group
     tree.body = body
 
 
 def _may_take_long(statement: ast.stmt, lines: list[str]) -> bool:
     """Whether it may call, await or repeat something, by its text: a walk through its nodes takes longer than it."""
-    if isinstance(statement, _LOOPS + _DEFINITIONS):
+    if isinstance(statement, _LOOPS_AND_FUNCTIONS):
         return isinstance(statement, _LOOPS)
-    text = lines[statement.lineno - 1 : statement.end_lineno]
-    return any('(' in line or 'await' in line or ' for ' in line for line in text)
+    text = '\n'.join(lines[statement.lineno - 1 : statement.end_lineno])
+    return '(' in text or 'await' in text or ' for ' in text
 
 
 def _must_be_first(statement: ast.stmt) -> bool:
@@ -40,9 +42,15 @@ def _must_be_first(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _report(group: list[ast.stmt]) -> ast.Expr:
+def _lines_of(group: list[ast.stmt]) -> tuple[int, int]:
     first, last = group[0], group[-1]
     line = min([first.lineno, *(decorator.lineno for decorator in getattr(first, 'decorator_list', ()))])
-    place = {'lineno': line, 'col_offset': first.col_offset, 'end_lineno': line, 'end_col_offset': first.col_offset}
-    lines: list[ast.expr] = [ast.Constant(value=number, kind=None, **place) for number in (line, last.end_lineno)]
-    return ast.Expr(ast.Call(ast.Name(REPORT, ast.Load(), **place), lines, [], **place), **place)
+    return line, last.end_lineno or line
+
+
+@functools.lru_cache(MAX_KEPT)
+def _report(first: int, last: int) -> ast.Expr:
+    """Kept, as cells report the same few lines, and of one constant: each node takes longer to make than to compile."""
+    place = {'lineno': first, 'col_offset': 0, 'end_lineno': first, 'end_col_offset': 0}
+    lines = ast.Constant(value=f'{first} {last}', kind=None, **place)
+    return ast.Expr(ast.Call(ast.Name(REPORT, ast.Load(), **place), [lines], [], **place), **place)

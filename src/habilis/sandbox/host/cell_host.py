@@ -115,11 +115,10 @@ class CellHost:
         self._tasks.clear()
         if self._working is not None:
             self._working[1].close()
-        with contextlib.suppress(Empty):
-            while True:
-                call = self._inbox.get_nowait()
-                if call is not None:
-                    self._record(call)
+        while not self._inbox.empty():
+            call = self._inbox.get_nowait()
+            if call is not None:
+                self._record(call)
 
     # Called by the guest, on the worker thread -----------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ def label_arguments(
     parameters: Sequence[str], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> dict[str, object]:
     """The arguments of a call by parameter; `#3` is a third one by position that has no parameter of its own."""
-    labels = (*parameters, *(f'#{number + 1}' for number in range(len(parameters), len(args))))
+    labels = [*parameters, *[f'#{number + 1}' for number in range(len(parameters), len(args))]]
     return {**dict(zip(labels, args, strict=False)), **kwargs}
 
 

@@ -8,8 +8,9 @@ is saved in the background, and the next cell waits for it.
 import asyncio
 import logging
 import re
+import weakref
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from habilis.core.codec import CodecError, Json, dump_with
 from habilis.core.errors import SandboxError, SnapshotError
@@ -66,7 +67,10 @@ class Interpreter(Interruptible):
         self._options = options
         self._guest: Guest | None = None
         self._host: CellHost | None = None
-        self._entered: tuple[CellHost, Guest] | None = None
+        self._entered: tuple[CellHost, Guest, WorkerCall[Any]] | None = None
+        self._alarm: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
+        """For the time limit of a request, and kept for the next ones: one for each takes 7 % of a small cell."""
+
         self.is_fresh = True
         """Whether no request was sent to the guest yet."""
 
@@ -94,6 +98,9 @@ class Interpreter(Interruptible):
         """Free the guest."""
         guest, self._guest = self._guest, None
         self._options.disconnect()
+        if self._alarm is not None:
+            self._alarm[1].cancel()
+            self._alarm = None
         if guest is not None:
             await WORKERS.submit(lambda: self._close(guest))
 
@@ -104,7 +111,7 @@ class Interpreter(Interruptible):
     def interrupt(self) -> None:
         """Stop the running request of any kind. Thread-safe."""
         if entered := self._entered:
-            host, guest = entered
+            host, guest, _ = entered
             host.end('cancelled')
             guest.interrupt()
 
@@ -211,8 +218,8 @@ class Interpreter(Interruptible):
         guest = self._guest
         assert guest is not None
         job = WORKERS.start(lambda: self._guarded(lambda: read(parse_answer(guest.enter(message, host)))))
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
-        self._entered = host, guest
+        self._entered = host, guest, job
+        self._set_alarm(seconds)
         try:
             return await job.future
         except asyncio.CancelledError:
@@ -220,7 +227,6 @@ class Interpreter(Interruptible):
             raise
         finally:
             self._entered = None
-            self._timer.cancel()
 
     def _guarded(self, work: Callable[[], T]) -> T:
         """Run code of the guest, and undo what it does to protected files."""
@@ -253,14 +259,28 @@ class Interpreter(Interruptible):
             return dump_with({**request, 'setup': setup}, 'state')
         return dump_with(request, 'state')
 
-    def _expire(self, host: CellHost, guest: Guest, job: WorkerCall[T]) -> None:
+    def _set_alarm(self, seconds: float) -> None:
+        """Call `_expire` when a time limit may have passed: in so many seconds, or earlier."""
         loop = asyncio.get_running_loop()
-        if not host.deadline.is_expired():  # it was paused
-            self._timer = loop.call_later(host.deadline.remaining(), self._expire, host, guest, job)
+        if self._alarm is not None:
+            own_loop, timer = self._alarm
+            if own_loop is loop and timer.when() <= loop.time() + seconds:
+                return
+            timer.cancel()
+        self._alarm = loop, loop.call_later(seconds, _call, weakref.WeakMethod(self._expire))
+
+    def _expire(self) -> None:
+        """End the running request if its time is over. The alarm may have been set for an earlier one."""
+        self._alarm = None
+        if self._entered is None:
+            return
+        host, guest, job = self._entered
+        if not host.deadline.is_expired():
+            self._set_alarm(host.deadline.remaining())
             return
         host.end('time')
         guest.interrupt()
-        loop.call_later(GRACE, self._abandon, guest, job)
+        asyncio.get_running_loop().call_later(GRACE, self._abandon, guest, job)
 
     def _abandon(self, guest: Guest, job: WorkerCall[T]) -> None:
         """Stop waiting for a thread that is stuck in a host tool: it cannot be killed."""
@@ -362,6 +382,12 @@ class Interpreter(Interruptible):
 async def start_guest(backend: Backend, spec: GuestSpec) -> Guest:
     """Start a guest on a worker. It is closed if the caller is cancelled meanwhile."""
     return await WORKERS.start(lambda: backend.start(spec), discard=_close_late).result()
+
+
+def _call(method: Callable[[], Callable[[], object] | None]) -> None:
+    """Call a weak method: an alarm does not keep an interpreter that nobody uses any more."""
+    if (found := method()) is not None:
+        found()
 
 
 def _close_late(guest: Guest | None) -> None:

@@ -38,7 +38,6 @@ _STRING = ctypes.c_uint8(ffi.WASMTIME_COMPONENT_STRING.value if hasattr(ffi, 'WA
 _bytes_new = ffi._wasm_byte_vec_new
 _bytes_delete = ffi._wasm_byte_vec_delete
 _call = ffi._wasmtime_component_func_call
-_set_epoch_deadline = ffi._wasmtime_context_set_epoch_deadline
 _as_bytes = ctypes.POINTER(ctypes.c_uint8)
 _TEXT_OFFSET = ffi.wasmtime_component_val_t.of.offset
 NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
@@ -210,7 +209,6 @@ class WasmGuest:
         if self._share < 1:
             running.started, running.used = time.perf_counter(), time.thread_time()
         self._outputs['host'] = host
-        _set_epoch_deadline(self._context, 1)
         ticker = self._engine.ticker
         ticker.start()
         try:
