@@ -3,7 +3,7 @@
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ _ANSWER: Codec[ModelAnswer] = Codec(ModelAnswer)
 
 
 class ScholarServer(ProtocolServer):
-    """The scripted researcher behind OpenAI's protocol. Each prompt costs its own number of tokens: that is its name."""
+    """The scripted researcher behind OpenAI's protocol. Each prompt costs another number of tokens: its name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,6 +78,13 @@ class Scene:
         pages = [self.web.address(one.path) for one in self.web.requests if one.path in self.web.pages]
         return Counter([*pages, *(str(self.model.tokens_of(one)) for one in self.model.requests)])
 
+    def wait(self, process: subprocess.Popen[bytes], requests: int) -> None:
+        """Until so many pages and answers were asked for, or the process has ended."""
+        end = time.monotonic() + PATIENCE
+        while self.asked.total() < requests and process.poll() is None:
+            assert time.monotonic() < end
+            time.sleep(0.002)
+
     async def finished(self, run: str) -> Counter[str]:
         """The same of the steps that are recorded as done."""
         store = open_store(str(self.folder / f'{run}.db'))
@@ -112,17 +119,9 @@ async def test_killed_ten_times_the_report_is_the_same_and_nothing_finished_is_d
         before, finished = scene.asked, await scene.finished('killed')
         process = scene.start(*(new if kill == 0 else ('--resume', 'last')), run='killed')
         if kill < KILLS:
-            requests = 3 + kill  # another moment each time: in a search, a fetch, a call of the model, or a write
-            _wait(lambda: (scene.asked - before).total() >= requests or process.poll() is not None)
+            scene.wait(process, before.total() + 3 + kill)  # in a search, a fetch, a call of the model, or a write
             process.kill()
         assert process.wait(PATIENCE) == (-9 if kill < KILLS else 0), f'process {kill}'
         assert scene.asked - before <= whole - finished, f'process {kill}'
     assert await scene.finished('killed') == whole
     assert scene.report('killed') == scene.report('whole')
-
-
-def _wait(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)

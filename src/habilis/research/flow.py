@@ -144,7 +144,7 @@ class Research:
         found = await self._read(goal, questions, archive, bounds, reading)
         wanted = [one.id for one in found.plan if not (one.by_user and one.status == 'dropped')]
         notes = [note for number in wanted for note in found.notes.get(number, ())]
-        writer = Writer(goal, form, found.plan, notes, questions=questions, archive=archive, effort=bounds)
+        writer = Writer(goal, form, found.plan, notes, found.pages, questions=questions, archive=archive, effort=bounds)
         writing.give_back([reading])
         title, sections = await writer.write(writing)
         return await assemble(title, sections, found.plan, notes, found.pages, archive.text, spent=questions.spent)
@@ -173,7 +173,13 @@ class Research:
                 break
             shares = allowance.share(len(todo))
             tasks = [
-                Investigation(goal=one, whole=goal, allowance=share, notes=found.notes.get(one.id, ()))
+                Investigation(
+                    goal=one,
+                    whole=goal,
+                    allowance=share,
+                    notes=found.notes.get(one.id, ()),
+                    pages=tuple(found.pages),
+                )
                 for one, share in zip(todo, shares, strict=True)
             ]
             results = await parallel(researcher.investigate, tasks, limit=PARALLEL)
