@@ -5,7 +5,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -91,6 +91,9 @@ class Recorded:
     note: TurnNote
     """That of its last run."""
 
+    meta: Mapping[str, object] = field(default_factory=dict[str, object])
+    """That of its last run; empty if the run was imported, as a stranger may have written it."""
+
     unfinished: Unfinished | None = None
     cut_short: Literal['interrupted', 'approval'] | None = None
     """Why the last turn should be finished at once: its process died, or a call of it waits for an approval."""
@@ -127,6 +130,7 @@ async def _read(store: Store, user: str, last: RunInfo) -> Recorded:
         run=last.run,
         inputs=inputs,
         note=note,
+        meta={} if inputs is None or view.imported else inputs.meta,
         unfinished=Unfinished(run=last.run, message=said) if is_unfinished else None,
         cut_short='interrupted' if view.state == 'interrupted' else 'approval' if waits else None,
     )

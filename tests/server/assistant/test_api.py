@@ -153,7 +153,10 @@ def test_two_users_see_only_their_own(serve: Serve) -> None:
         serve(['```python\nfinal_answer(1)\n```'], keys=keys) as address,
         httpx2.Client(base_url=address, timeout=60) as user,
     ):
-        assert user.get('/api/runs').status_code == 401
+        refused = user.get('/api/runs')
+        assert (refused.status_code, refused.headers['content-type']) == (401, 'application/problem+json')
+        assert refused.headers['www-authenticate'] == 'Bearer'
+        assert 'a key is needed' in refused.json()['detail']
         user.headers.update(ann)
         turn = begin(user, 'Mine')
         records(events(user, turn['run']), is_end)

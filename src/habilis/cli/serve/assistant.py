@@ -77,7 +77,8 @@ async def _opened(
     request: CommandRequest, settings: Settings, model: Model, watchers: 'Watchers'
 ) -> 'AsyncGenerator[Conversations]':
     """The conversations of all users, with this model, until the server stops."""
-    from habilis.server.assistant.conversations import SERVED, Conversations, OpenConversation
+    from habilis.server.assistant.conversations import Conversations, OpenConversation
+    from habilis.server.assistant.turn_choices import SERVED
     from habilis.server.assistant.watching import WatchedStore
 
     store = WatchedStore(open_store(settings.journal), watchers)

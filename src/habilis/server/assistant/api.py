@@ -290,7 +290,7 @@ def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> A
             await conversations.close()
 
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refuse})
-    return SafeHeaders(Access(app, settings, open_paths=OPEN_PATHS | page_paths()))
+    return SafeHeaders(Access(app, settings, open_paths=OPEN_PATHS | page_paths(), refuse=_problem))
 
 
 def _endpoint(
