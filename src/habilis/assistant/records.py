@@ -16,10 +16,11 @@ from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.durable.undo import TakenBack
 from habilis.assistant.contract import Unfinished
 from habilis.assistant.project_instructions import repository_of
-from habilis.core.errors import JournalError, RememberError
+from habilis.core.errors import JournalError, RememberError, RunNotFound
 from habilis.core.integers import safe_repr
 from habilis.core.narrowing import fields_in, items_in
 from habilis.journal import RunInfo, Store
+from habilis.journal.lookup import info_of
 from habilis.journal.runs import read_run
 from habilis.memory import Memory, Turn
 
@@ -110,6 +111,24 @@ async def find_newest(store: Store, user: str, folder: str) -> Recorded | None:
     start = sessions_of(folder)
     found = [run for run in await store.runs(user=user) if run.session.startswith(start)]
     return await _read(store, user, found[0]) if found else None
+
+
+async def turns_with_earlier(store: Store, user: str, session: str) -> list[RunInfo]:
+    """The runs of a conversation, newest first; if it was forked from a turn of another, also the turns before that."""
+    found = await store.runs(user=user, session=session)
+    first, seen = found[-1] if found else None, {session}
+    while first is not None and first.parent:
+        try:
+            parent = await info_of(store, first.parent, user)
+        except RunNotFound:  # deleted
+            break
+        if parent.session in seen:  # records of strangers may say anything
+            break
+        seen.add(parent.session)
+        earlier = [one for one in await store.runs(user=user, session=parent.session) if one.created < parent.created]
+        found += earlier
+        first = earlier[-1] if earlier else parent
+    return found
 
 
 async def _read(store: Store, user: str, last: RunInfo) -> Recorded:
