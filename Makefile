@@ -123,7 +123,7 @@ $(BASE): pyproject.toml constraints.txt
 	  echo 'This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv' >&2; exit 1; }
 	@echo 'Setting up $(VENV) ...'
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[build,local]'
+	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[build,local,server]'
 	@touch $@
 
 $(READY): $(BASE)

@@ -38,6 +38,16 @@ def test_a_wrong_option_is_named(arguments: list[str], said: str) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize('what', [[], ['sandboxes']])
+def test_without_its_packages_it_says_how_to_install_them(what: list[str], tmp_path: Path) -> None:
+    program = tmp_path / 'without.py'
+    hidden = "import sys\nsys.modules |= {'starlette': None, 'uvicorn': None}\n"
+    program.write_text(f'{hidden}from habilis.cli.main import main\nmain()\n')
+    done = habilis('serve', *what, fresh=True, program=str(program))
+    assert done.returncode == 2
+    assert 'pip install "habilis[server]"' in done.stderr
+
+
 def test_it_serves_until_it_is_stopped() -> None:
     with socket.create_server(('127.0.0.1', 0)) as taken:
         done = habilis('serve', 'sandboxes', '--port', str(taken.getsockname()[1]))

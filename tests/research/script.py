@@ -44,6 +44,7 @@ class Scholar:
         prompt = messages[-1].text
         for mark, reply in (
             ('These sentences cannot stay', self.write),
+            ('Divide it into', self.plan),
             ('Which sub-goals are open now?', self.plan),
             ('Write the next search query', self.query),
             ('Which lines help to reach the goal?', self.read),

@@ -1,16 +1,18 @@
 """A research from its goal to its report, over a folder."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from habilis.journal import MemoryStore
+from habilis.models.contract import Message
 from habilis.models.scripted import ScriptedModel
 from habilis.research import Folder, Research, read_state
 from habilis.research.contract import EFFORTS, EffortName, Report
 from habilis.research.markdown_report import render_markdown
-from tests.research.script import GOAL, PAGES, make_pages, scholar
+from tests.research.script import GOAL, PAGES, Scholar, make_pages, scholar
 
 
 @pytest.fixture
@@ -108,6 +110,28 @@ async def test_invented_sources_and_addresses_do_not_reach_the_report(pages: Pat
     assert 's999' not in text
     assert '*(no source)*' in text
     assert set(re.findall(r'\w+://[^\s>)]+', text)) == {page.url for page in report.sources}
+
+
+async def test_a_report_says_how_many_sites_support_a_claim_and_the_model_knows_who_says_what(pages: Path) -> None:
+    model = scholar(sentence='Both give a length [s101][s102]. The Kelda rises somewhere [s101].')
+    report = await research(model, pages, effort='medium')
+    text = render_markdown(report)
+    assert re.search(r'Both give a length (\[\\\[\d\\\]\]\(#s10\d\)){2} \(2 sites\)\.', text)
+    assert re.search(r'rises somewhere \[\\\[\d\\\]\]\(#s101\)\.', text)
+    assert 'A statement without a number of sites is what one site says.' in text
+    source = f'From "The river Kelda", {(pages / "kelda.md").as_uri()}:\n[s101]'
+    asked = [request.messages[-1].text for request in model.requests]
+    assert all(source in one for one in asked if 'Write the part' in one)
+
+
+async def test_a_part_for_which_the_notes_have_nothing_is_left_out(pages: Path) -> None:
+    script = Scholar()
+
+    def no_tovar(messages: Sequence[Message]) -> str:
+        return 'none' if 'the part "Length of the Tovar"' in messages[-1].text else script(messages)
+
+    report = await research(ScriptedModel(no_tovar), pages, effort='low')
+    assert [section.title for section in report.sections] == ['Length of the Kelda']
 
 
 async def test_a_page_with_instructions_changes_nothing(pages: Path) -> None:

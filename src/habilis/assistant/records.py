@@ -5,7 +5,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,10 +16,11 @@ from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.durable.undo import TakenBack
 from habilis.assistant.contract import Unfinished
 from habilis.assistant.project_instructions import repository_of
-from habilis.core.errors import JournalError, RememberError
+from habilis.core.errors import JournalError, RememberError, RunNotFound
 from habilis.core.integers import safe_repr
 from habilis.core.narrowing import fields_in, items_in
 from habilis.journal import RunInfo, Store
+from habilis.journal.lookup import info_of
 from habilis.journal.runs import read_run
 from habilis.memory import Memory, Turn
 
@@ -91,6 +92,9 @@ class Recorded:
     note: TurnNote
     """That of its last run."""
 
+    meta: Mapping[str, object] = field(default_factory=dict[str, object])
+    """That of its last run; empty if the run was imported, as a stranger may have written it."""
+
     unfinished: Unfinished | None = None
     cut_short: Literal['interrupted', 'approval'] | None = None
     """Why the last turn should be finished at once: its process died, or a call of it waits for an approval."""
@@ -107,6 +111,24 @@ async def find_newest(store: Store, user: str, folder: str) -> Recorded | None:
     start = sessions_of(folder)
     found = [run for run in await store.runs(user=user) if run.session.startswith(start)]
     return await _read(store, user, found[0]) if found else None
+
+
+async def turns_with_earlier(store: Store, user: str, session: str) -> list[RunInfo]:
+    """The runs of a conversation, newest first; if it was forked from a turn of another, also the turns before that."""
+    found = await store.runs(user=user, session=session)
+    first, seen = found[-1] if found else None, {session}
+    while first is not None and first.parent:
+        try:
+            parent = await info_of(store, first.parent, user)
+        except RunNotFound:  # deleted
+            break
+        if parent.session in seen:  # records of strangers may say anything
+            break
+        seen.add(parent.session)
+        earlier = [one for one in await store.runs(user=user, session=parent.session) if one.created < parent.created]
+        found += earlier
+        first = earlier[-1] if earlier else parent
+    return found
 
 
 async def _read(store: Store, user: str, last: RunInfo) -> Recorded:
@@ -127,6 +149,7 @@ async def _read(store: Store, user: str, last: RunInfo) -> Recorded:
         run=last.run,
         inputs=inputs,
         note=note,
+        meta={} if inputs is None or view.imported else inputs.meta,
         unfinished=Unfinished(run=last.run, message=said) if is_unfinished else None,
         cut_short='interrupted' if view.state == 'interrupted' else 'approval' if waits else None,
     )

@@ -91,6 +91,9 @@ class Session(Closing):
         self.unfinished: Unfinished | None = None
         """The turn that was stopped or failed last. The next message continues it, `finish` too, `undo` drops it."""
 
+        self.last_meta: Mapping[str, object] = {}
+        """The `meta` of the last turn that was recorded when the conversation was entered."""
+
         self.is_recorded = False
         """Whether the conversation has a turn of its own, so that it can be resumed."""
 
@@ -384,6 +387,7 @@ class Session(Closing):
         self._commands = await unsent_commands(self.memory, session)
         self.is_recorded = recorded is not None
         self.unfinished = recorded.unfinished if recorded is not None else None
+        self.last_meta = recorded.meta if recorded is not None else {}
 
     async def clear(self) -> str:
         """Begin a new conversation. Returns the id of the one before, which stays as it is."""

@@ -112,6 +112,7 @@ class Flow(RecordedFunction[P, R_co]):
         user: str = '',
         session: str = '',
         run_id: str | None = None,
+        title: str = '',
         **kwargs: object,
     ) -> FlowRun[R_co]:
         """Start a run in the background and return at once; `await run.result()` waits for its result.
@@ -122,9 +123,10 @@ class Flow(RecordedFunction[P, R_co]):
             user: the user that the run belongs to.
             session: the session of that user.
             run_id: the id of the run; None to generate one.
+            title: one line for lists of runs; by default the arguments.
         """
         bound = self.inputs.bind(args, kwargs)
-        active = await runs.create(self, bound, journal=journal, user=user, session=session, run_id=run_id)
+        active = await runs.create(self, bound, journal=journal, user=user, session=session, run_id=run_id, title=title)
         return runs.start(self, bound, active)
 
     async def resume(

@@ -75,9 +75,11 @@ def _only(error: BaseException, kinds: type[BaseException] | tuple[type[BaseExce
 # Create and run -------------------------------------------------------------------------------------------------------
 
 
-def new_info(flow: RecordedFunction[..., object], bound: inspect.BoundArguments, **more: str) -> RunInfo:
+def new_info(
+    flow: RecordedFunction[..., object], bound: inspect.BoundArguments, *, title: str = '', **more: str
+) -> RunInfo:
     """The info of a new run of a flow."""
-    return RunInfo(kind='flow', name=flow.target, title=flow.inputs.title(bound), **more)  # pyright: ignore[reportArgumentType]
+    return RunInfo(kind='flow', name=flow.target, title=title or flow.inputs.title(bound), **more)  # pyright: ignore[reportArgumentType]
 
 
 def recorded_arguments(flow: RecordedFunction[..., object], bound: inspect.BoundArguments) -> Json:
@@ -96,12 +98,13 @@ async def create(
     user: str = '',
     session: str = '',
     run_id: str | None = None,
+    title: str = '',
 ) -> ActiveRun:
     """Create a run and record its arguments."""
     first = recorded_arguments(flow, bound)
     handle = await store_handle(journal)
     try:
-        info = new_info(flow, bound, run=run_id or new_run_id(), user=user, session=session)
+        info = new_info(flow, bound, title=title, run=run_id or new_run_id(), user=user, session=session)
         return ActiveRun(await Journal.create(handle.store, info, first), handle)
     except BaseException:
         await handle.close()

@@ -1,6 +1,7 @@
 """Assembly of a report: the sections, and only the sources that they cite, with the passages around each citation."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from habilis.research.citations import CITED, cited_ids, without_addresses
@@ -8,6 +9,8 @@ from habilis.research.contract import ArchivedPage, Citation, Note, Report, Sect
 
 CONTEXT_CHARS = 300
 """Characters that are shown before and after a passage."""
+
+_CITED_TOGETHER = re.compile(rf'{CITED.pattern}(?:\s*{CITED.pattern})*')
 
 PageText = Callable[[str], Awaitable[str]]
 """Returns the text of a page by its digest."""
@@ -24,7 +27,10 @@ async def assemble(
     spent: Spent,
     is_complete: bool = True,
 ) -> Report:
-    """The report. A citation of a note that is not there, or whose passage is not on its page, is left out."""
+    """The report. A citation of a note that is not there, or whose passage is not on its page, is left out.
+
+    So is a section in which nothing is written. A claim that pages of more than one site support says of how many.
+    """
     by_id = {note.id: note for note in notes}
     by_digest = {page.digest: page for page in reversed([*pages])}
     citations: list[Citation] = []
@@ -38,10 +44,11 @@ async def assemble(
             continue
         number = numbers.setdefault(note.digest, len(numbers) + 1)
         citations.append(_citation(note, text, number))
-    known = {citation.id for citation in citations}
+    sites = {one.id: by_digest[by_id[one.id].digest].site for one in citations}
+    written = [one for one in sections if one.text or any(_is_inside(other, one) for other in sections)]
     return Report(
         title=' '.join(without_addresses(title).split()),
-        sections=tuple(replace(one, text=_with_known(one.text, known)) for one in sections),
+        sections=tuple(replace(one, text=_with_sites(one.text, sites)) for one in written),
         sources=tuple(by_digest[digest] for digest in numbers),
         citations=tuple(citations),
         open=tuple(one.text for one in plan if one.status == 'open'),
@@ -57,5 +64,16 @@ def _citation(note: Note, text: str, source: int) -> Citation:
     return Citation(id=note.id, source=source, quote=shown[0], before=shown[1], after=shown[2])
 
 
-def _with_known(text: str, known: set[str]) -> str:
-    return CITED.sub(lambda found: found[0] if found[1] in known else '', text)
+def _with_sites(text: str, sites: Mapping[str, str]) -> str:
+    """The text with only the citations that are known, and the number of their sites where it is more than one."""
+
+    def counted(found: re.Match[str]) -> str:
+        known = [id_ for id_ in cited_ids(found[0]) if id_ in sites]
+        count = len({sites[id_] for id_ in known})
+        return ''.join(f'[{id_}]' for id_ in known) + (f' ({count} sites)' if count > 1 else '')
+
+    return _CITED_TOGETHER.sub(counted, text)
+
+
+def _is_inside(one: Section, other: Section) -> bool:
+    return bool(one.text) and len(one.place) > len(other.place) and one.place[: len(other.place)] == other.place

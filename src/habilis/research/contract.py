@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
+from urllib.parse import urlsplit
 
 from habilis.core.errors import HabilisError
 
@@ -115,6 +116,11 @@ class ArchivedPage:
 
     date: str | None = None
     author: str | None = None
+
+    @property
+    def site(self) -> str:
+        """Who says what the page says: the host. Each file is a site of its own."""
+        return urlsplit(self.url).netloc.removeprefix('www.') or self.url
 
 
 @dataclass(frozen=True, kw_only=True)

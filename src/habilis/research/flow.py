@@ -33,6 +33,7 @@ from habilis.research.planning import changed_plan, keep_plan, make_plan
 from habilis.research.requests import Questions
 from habilis.research.writing import Writer
 from habilis.tools.web.contract import PageSource
+from habilis.tools.web.quoting import one_line
 
 Watch = Callable[[str], None]
 """Called with a line about what has happened."""
@@ -89,6 +90,7 @@ class Research:
         journal: Store | str | None = None,
         user: str = '',
         run_id: str | None = None,
+        started_by: str = '',
     ) -> Report:
         """Research a goal and write the report.
 
@@ -100,6 +102,7 @@ class Research:
             journal: where the run is recorded; None for the default. Inside another run it is a part of that.
             user: the user that the run belongs to.
             run_id: name to resume it by.
+            started_by: the program that may resume the run by itself, recorded likewise.
         """
         if not goal.strip():
             msg = 'the goal is empty: say what to find out'
@@ -109,10 +112,12 @@ class Research:
             'form': read_form(form),
             'sources': list(sources),
             'model': self._model.name,
+            'started_by': started_by,
         }
         if recording_scope() is not None:
             return await self._flow(goal, **arguments)
-        run = await self._flow.start(goal, journal=journal, user=user, run_id=run_id, **arguments)
+        title = one_line(goal)
+        run = await self._flow.start(goal, journal=journal, user=user, run_id=run_id, title=title, **arguments)
         try:
             return await run.result()
         finally:
@@ -132,9 +137,15 @@ class Research:
     # The flow ---------------------------------------------------------------------------------------------------------
 
     async def _research(
-        self, goal: str, effort: EffortName, form: str, sources: list[str] | None = None, model: str = ''
+        self,
+        goal: str,
+        effort: EffortName,
+        form: str,
+        sources: list[str] | None = None,
+        model: str = '',
+        started_by: str = '',
     ) -> Report:
-        del sources, model  # recorded for who resumes the run
+        del sources, model, started_by  # recorded for who resumes the run
         scope = recording_scope()
         assert scope is not None  # a flow has one
         bounds, self._journal = EFFORTS[effort], scope.journal
@@ -144,7 +155,7 @@ class Research:
         found = await self._read(goal, questions, archive, bounds, reading)
         wanted = [one.id for one in found.plan if not (one.by_user and one.status == 'dropped')]
         notes = [note for number in wanted for note in found.notes.get(number, ())]
-        writer = Writer(goal, form, found.plan, notes, questions=questions, archive=archive, effort=bounds)
+        writer = Writer(goal, form, found.plan, notes, found.pages, questions=questions, archive=archive, effort=bounds)
         writing.give_back([reading])
         title, sections = await writer.write(writing)
         return await assemble(title, sections, found.plan, notes, found.pages, archive.text, spent=questions.spent)
@@ -173,7 +184,13 @@ class Research:
                 break
             shares = allowance.share(len(todo))
             tasks = [
-                Investigation(goal=one, whole=goal, allowance=share, notes=found.notes.get(one.id, ()))
+                Investigation(
+                    goal=one,
+                    whole=goal,
+                    allowance=share,
+                    notes=found.notes.get(one.id, ()),
+                    pages=tuple(found.pages),
+                )
                 for one, share in zip(todo, shares, strict=True)
             ]
             results = await parallel(researcher.investigate, tasks, limit=PARALLEL)

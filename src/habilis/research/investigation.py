@@ -45,6 +45,9 @@ class Investigation:
     notes: tuple[Note, ...] = ()
     """What earlier rounds have noted for it."""
 
+    pages: tuple[ArchivedPage, ...] = ()
+    """What earlier rounds have read."""
+
     @property
     def whole_question(self) -> str:
         """The sub-goal with what it is a part of: a small model writes `Where are they?`."""
@@ -98,7 +101,7 @@ class Researcher:
                 if all(page.digest != known.digest for known in pages):
                     pages.append(page)
                     notes += await self._read(page, task, notes)
-        goal = await keep_goal(await self._concluded(task, notes))
+        goal = await keep_goal(await self._concluded(task, notes, [*task.pages, *pages]))
         return GoalFindings(goal=goal, notes=tuple(notes), pages=tuple(pages))
 
     async def _find(self, query: str) -> list[SearchResult]:
@@ -153,7 +156,7 @@ class Researcher:
         ][: MAX_NOTES - len(notes)]
         return await keep_notes(kept)
 
-    async def _concluded(self, task: Investigation, notes: Sequence[Note]) -> SubGoal:
+    async def _concluded(self, task: Investigation, notes: Sequence[Note], read: Sequence[ArchivedPage]) -> SubGoal:
         """The sub-goal with its artifact, or still open. The notes of a small model are the artifact."""
         if not notes:
             return task.goal
@@ -161,7 +164,7 @@ class Researcher:
             finding = '\n'.join(f'{without_addresses(note_line(note))} [{note.id}]' for note in notes)
             return replace(task.goal, status='done', finding=finding)
         text = prompt('artifact').format(
-            goal=task.goal.text, artifact=task.goal.artifact or 'the answer', notes=notes_text(notes)
+            goal=task.goal.text, artifact=task.goal.artifact or 'the answer', notes=notes_text(notes, read)
         )
         reply = await self._questions.ask('artifact', text, task.allowance)
         if is_none(reply):

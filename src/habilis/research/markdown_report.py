@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from habilis.research.citations import CITED
 from habilis.research.contract import Citation, Report
 
+ONE_SITE = 'A statement without a number of sites is what one site says.'
 _ACTIVE = re.compile(r'([\\`*_\[\]<>|])')
 
 
@@ -32,9 +33,10 @@ def plain(text: str) -> str:
 
 
 def remarks(report: Report) -> list[str]:
-    """What the reader must know: that it is not complete, and what was not found."""
+    """What the reader must know: what is one site's word, that it is not complete, and what was not found."""
     stopped = 'This report is not complete: the research was stopped.'
     return [
+        *([ONE_SITE] if report.citations else []),
         *([] if report.is_complete else [stopped]),
         *(['Nothing was found.'] if report.is_complete and not report.citations else []),
         *([f'Not answered: {"; ".join(" ".join(goal.split()) for goal in report.open)}'] if report.open else []),

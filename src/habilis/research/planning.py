@@ -30,7 +30,8 @@ async def make_plan(
     changed = changed_plan(plan, changes)
     proposals: list[str] = []
     if allowance.is_left:
-        text = prompt('plan', small=questions.is_small).format(
+        name = 'replan' if changed and not questions.is_small else 'plan'
+        text = prompt(name, small=questions.is_small).format(
             goal=goal,
             done=_listed([f'{one.text}\n  {one.finding}' for one in changed if one.status == 'done']),
             open=_listed([one.text for one in changed if one.status == 'open']),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 
 from habilis.agent.loop.reply_reading import read_reply
 from habilis.flows import step
@@ -12,7 +13,7 @@ from habilis.journal import Paused, recording_scope
 from habilis.models.contract import Message, Model, Options
 from habilis.research.allowance import Allowance
 from habilis.research.citations import CITED
-from habilis.research.contract import Effort, Note, Spent
+from habilis.research.contract import ArchivedPage, Effort, Note, Spent
 from habilis.tools.web.quoting import one_line
 
 MAX_NOTE = 1_200
@@ -77,9 +78,23 @@ class Questions:
         return f'{calls} of {self._effort.calls} calls, {used:,} of {self._effort.tokens:,} tokens'
 
 
-def notes_text(notes: Sequence[Note]) -> str:
-    """Notes for a prompt: each in one line after its id, so that no note can pose as another one."""
-    return '\n'.join(f'[{note.id}] "{note_line(note)}"' for note in notes) or 'none'
+def notes_text(notes: Sequence[Note], pages: Sequence[ArchivedPage] = ()) -> str:
+    """Notes for a prompt: each in one line after its id, so that no note can pose as another one.
+
+    With the pages that they are from, each group of notes is below its page: who says so, and when.
+    """
+    by_digest = {page.digest: page for page in reversed(pages)}
+    lines: list[str] = []
+    for digest, group in groupby(notes, key=lambda note: note.digest):
+        if digest in by_digest:
+            lines.append(_page_line(by_digest[digest]))
+        lines += [f'[{note.id}] "{note_line(note)}"' for note in group]
+    return '\n'.join(lines) or 'none'
+
+
+def _page_line(page: ArchivedPage) -> str:
+    facts = (f'"{one_line(page.title)}"', page.site, page.author or '', page.date or '')
+    return f'From {", ".join(one_line(fact) for fact in facts if fact)}:'
 
 
 def note_line(note: Note) -> str:

@@ -37,7 +37,7 @@ class ResearchState:
     status: Status
     goal: str
     inputs: Mapping[str, object]
-    """The recorded options: `effort`, `form`, `sources`, `model`."""
+    """The recorded options: `effort`, `form`, `sources`, `model`, `started_by`."""
 
     plan: tuple[SubGoal, ...] = ()
     notes: tuple[Note, ...] = ()

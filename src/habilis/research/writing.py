@@ -7,10 +7,10 @@ from habilis.core.stems import Stemmer
 from habilis.flows import parallel, step
 from habilis.research.allowance import Allowance
 from habilis.research.citations import check_text, without_addresses
-from habilis.research.contract import Effort, Note, Section, SubGoal
+from habilis.research.contract import ArchivedPage, Effort, Note, Section, SubGoal
 from habilis.research.forms import Heading, fixed_headings
 from habilis.research.page_archive import PageArchive
-from habilis.research.requests import Questions, lines_of, note_line, notes_text, prompt
+from habilis.research.requests import Questions, is_none, lines_of, note_line, notes_text, prompt
 
 SECTION, OUTLINE = 'section', 'outline'
 """The names of the steps that record a section, and the title and the headings."""
@@ -51,6 +51,7 @@ class Writer:
         form: str,
         plan: Sequence[SubGoal],
         notes: Sequence[Note],
+        pages: Sequence[ArchivedPage],
         *,
         questions: Questions,
         archive: PageArchive,
@@ -60,6 +61,7 @@ class Writer:
         self._form, self._fixed = fixed_headings(form)
         self._done = [one for one in plan if one.status == 'done']
         self._notes = notes
+        self._pages = pages
         self._questions = questions
         self._archive = archive
         self._effort = effort
@@ -148,18 +150,18 @@ class Writer:
             goal=self._goal,
             form=self._form,
             outline=self._outline,
-            notes=notes_text(notes),
+            notes=notes_text(notes, self._pages),
             title=part.heading.title,
             instruction=f' {instruction}' if instruction else '',
         )
         reply = await self._questions.ask('write', text, part.allowance)
         pages = {note.id: await self._archive.text(note.digest) for note in notes}
-        checked = check_text(_without_heading(reply), pages)
+        checked = check_text(_written(reply), pages)
         if checked.problems and part.allowance.is_left:
             problems = '\n'.join(f'- {problem}' for problem in checked.problems)
             text = prompt('rewrite').format(request=text, text=reply, problems=problems)
             reply = await self._questions.ask('rewrite', text, part.allowance)
-            checked = check_text(_without_heading(reply), pages)
+            checked = check_text(_written(reply), pages)
         return checked.text
 
     def _notes_for(self, heading: Heading) -> list[Note]:
@@ -190,8 +192,10 @@ def _cited_lines(reply: str, known: set[str]) -> Iterator[str]:
             yield f'{sentence.strip().rstrip(".")} [{id_}].'
 
 
-def _without_heading(text: str) -> str:
-    """The text without a heading that the model wrote at its start, and without a fence around it."""
+def _written(text: str) -> str:
+    """The text without a heading that the model wrote at its start, and without a fence around it; empty for `none`."""
+    if is_none(text):
+        return ''
     lines = text.strip().splitlines()
     if len(lines) > 1 and lines[0].startswith('```') and lines[-1].startswith('```'):
         lines = lines[1:-1]

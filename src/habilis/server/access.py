@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -56,17 +56,32 @@ class Callers(Protocol):
         ...
 
 
+class AccessRefused(Exception):
+    """A request is not let through."""
+
+
+def _refusal(status: int, error: Exception) -> Response:
+    return JSONResponse({'error': str(error)}, status)
+
+
 class Access:
     """Lets a request through if its key, its host name and its rate are right. The caller is `scope['owner']`."""
 
     def __init__(
-        self, app: ASGIApp, settings: HttpSettings, *, open_paths: Collection[str], others: Callers | None = None
+        self,
+        app: ASGIApp,
+        settings: HttpSettings,
+        *,
+        open_paths: Collection[str],
+        others: Callers | None = None,
+        refuse: Callable[[int, Exception], Response] = _refusal,
     ) -> None:
-        """`open_paths` need no key."""
+        """`open_paths` need no key; `refuse` makes the answer to a request that is not let through."""
         self._app = app
         self._open_paths = open_paths
         self._settings = settings
         self._others = others
+        self._refuse = refuse
         self._rate = RateLimit(settings.requests_per_second)
         self._requests: Counter[str | None] = Counter()
 
@@ -94,10 +109,10 @@ class Access:
     def _refuse_host(self, headers: Headers) -> Response | None:
         """A page in a browser may call a service on this machine by a name of its own: see DNS rebinding."""
         if is_loopback(self._settings.host) and not is_loopback(_host_name(headers.get('host', ''))):
-            return _error(403, 'this service is for this machine: call it as localhost or 127.0.0.1')
+            return self._error(403, 'this service is for this machine: call it as localhost or 127.0.0.1')
         origin = headers.get('origin')
         if origin is not None and _netloc(origin) != headers.get('host'):
-            return _error(403, 'calls from pages of other sites are refused')
+            return self._error(403, 'calls from pages of other sites are refused')
         return None
 
     def _refuse_caller(self, scope: Scope, headers: Headers) -> Response | None:
@@ -108,9 +123,11 @@ class Access:
         client = scope.get('client') or ('unknown', 0)
         wait = self._rate.take(owner or f'from {address_group(client[0])}')
         if wait:
-            return _error(429, f'too many requests; try again in {wait:.1f} s', {'Retry-After': str(int(wait) + 1)})
+            return self._error(
+                429, f'too many requests; try again in {wait:.1f} s', {'Retry-After': str(int(wait) + 1)}
+            )
         if owner and self._requests[owner] >= self._settings.per_caller:
-            return _error(429, f'this key has {self._settings.per_caller} requests at once', {'Retry-After': '1'})
+            return self._error(429, f'this key has {self._settings.per_caller} requests at once', {'Retry-After': '1'})
         scope['owner'] = owner
         return refusal
 
@@ -121,7 +138,12 @@ class Access:
         owner = self._settings.owner(key.strip() or None)
         if owner is not None or scope['path'] in self._open_paths:
             return owner, None
-        return None, _error(401, 'a key is needed: Authorization: Bearer KEY', {'WWW-Authenticate': 'Bearer'})
+        return None, self._error(401, 'a key is needed: Authorization: Bearer KEY', {'WWW-Authenticate': 'Bearer'})
+
+    def _error(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+        response = self._refuse(status, AccessRefused(message))
+        response.headers.update(headers or {})
+        return response
 
     def _while_let_in(self, scope: Scope, headers: Headers, send: Send) -> Send:
         """Send an answer as long as its caller is let in: a stream may be open for days."""
@@ -204,10 +226,6 @@ def _netloc(origin: str) -> str | None:
         return urlsplit(origin).netloc
     except ValueError:
         return None
-
-
-def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({'error': message}, status, headers)
 
 
 async def _refuse(response: Response, scope: Scope, receive: Receive, send: Send) -> None:

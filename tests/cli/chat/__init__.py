@@ -18,17 +18,18 @@ def script(folder: Path, *replies: str, name: str = 'script') -> str:
     return f'scripted:{file}'
 
 
-def streamed(*pieces: str, silent_after: int | None = None, cut: bool = False) -> Answer:
+def streamed(*pieces: str, silent_after: int | None = None, cut: bool = False, tokens: int = 16) -> Answer:
     """A streamed reply, piece by piece; perhaps with nothing more after some of them, or no connection any more."""
     events = [_chunk({'role': 'assistant', 'content': piece}) for piece in pieces]
-    events.append(_chunk({}, finish='stop'))
+    events.append(_chunk({}, finish='stop', tokens=tokens))
     done = server_sent_event({'data': '[DONE]'})
     return Answer(
         headers={'content-type': 'text/event-stream'}, chunks=(*events, done), silent_after=silent_after, cut=cut
     )
 
 
-def _chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
+def _chunk(delta: dict[str, str], *, finish: str | None = None, tokens: int = 0) -> bytes:
+    usage = {'prompt_tokens': tokens - 5, 'completion_tokens': 5, 'total_tokens': tokens} if tokens else None
     return server_sent_event(
         {
             'data': {
@@ -37,7 +38,7 @@ def _chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
                 'created': 1,
                 'model': 'tiny',
                 'choices': [{'index': 0, 'delta': delta, 'finish_reason': finish}],
-                'usage': {'prompt_tokens': 11, 'completion_tokens': 5, 'total_tokens': 16},
+                'usage': usage,
             }
         }
     )

@@ -48,7 +48,7 @@ NEW = ('How long is the Kelda?', '--effort', 'low', '--source', 'pages', '--no-w
 def test_it_shows_its_bounds_its_plan_and_its_calls_and_prints_the_report() -> None:
     code, out, err = research(*NEW)
     assert code == 0, err
-    assert 'effort low: at most 1 rounds of 2 sub-goals, 20 calls, 100,000 tokens' in err
+    assert 'effort low: at most 1 round of 2 sub-goals, 20 calls, 100,000 tokens' in err
     assert '4 files of' in err
     assert '1. How long is the river Kelda? [open]' in err
     assert re.search(r'write \(7 of 20 calls, [\d,]+ of 100,000 tokens\)', err)
@@ -80,6 +80,7 @@ def test_one_that_failed_is_resumed_with_its_recorded_options_and_a_changed_plan
     assert f'habilis research --resume {run}' in listed.stdout
     code, out, err = research('--resume', run, '--drop', '2')
     assert code == 0, err
+    assert '## Length' in out  # the script goes on after the replies that were used
     assert 'The Kelda is 412 km long' in out
     code, again, err = research('--resume', run)
     assert again == out

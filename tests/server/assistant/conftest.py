@@ -15,7 +15,8 @@ from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.models.scripted import Script, Scripted, ScriptedModel
 from habilis.server.assistant.api import make_app
-from habilis.server.assistant.conversations import SERVED, Conversations, OpenConversation
+from habilis.server.assistant.conversations import Conversations, OpenConversation
+from habilis.server.assistant.turn_choices import SERVED
 from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.server.serve import listen, make_server
 from habilis.server.settings import HttpSettings

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,10 @@ def test_two_users_see_only_their_own(serve: Serve) -> None:
         serve(['```python\nfinal_answer(1)\n```'], keys=keys) as address,
         httpx2.Client(base_url=address, timeout=60) as user,
     ):
-        assert user.get('/api/runs').status_code == 401
+        refused = user.get('/api/runs')
+        assert (refused.status_code, refused.headers['content-type']) == (401, 'application/problem+json')
+        assert refused.headers['www-authenticate'] == 'Bearer'
+        assert 'a key is needed' in refused.json()['detail']
         user.headers.update(ann)
         turn = begin(user, 'Mine')
         records(events(user, turn['run']), is_end)
@@ -195,6 +199,26 @@ def test_a_fork_goes_on_in_a_conversation_of_its_own(serve: Serve) -> None:
             if 'answer' in str(record.get('value')) and record['path'].endswith('cell#2')
         ]
         assert answers == [11]
+
+
+def test_a_fork_shows_the_turns_that_it_was_forked_after(serve: Serve) -> None:
+    script = ['One.', 'Two.', 'Three.', 'Two again.', 'Two once more.']
+    with serve(script) as address, httpx2.Client(base_url=address, timeout=60) as user:
+        session = user.post('/api/conversations').json()['id']
+        turns: list[str] = []
+        for message in ('1', '2', '3'):
+            while (sent := user.post(f'/api/conversations/{session}/turns', json={'message': message})).is_error:
+                assert sent.status_code == 409, sent.text  # the turn before is about to end
+            turns.append(sent.json()['run'])
+            records(events(user, turns[-1]), is_end)
+        run = turns[1]
+        for _ in ('a fork', 'a fork of the fork'):
+            fork = user.post(f'/api/runs/{run}/fork', json={'before': 2}).json()
+            run = fork['run']
+            while user.get(f'/api/runs/{run}').json()['state'] != 'done':
+                time.sleep(0.05)
+            shown = user.get('/api/runs', params={'session': fork['session']}).json()['runs']
+            assert [one['run'] for one in shown] == [run, turns[0]]
 
 
 def test_a_fork_goes_on_after_an_edit_with_a_message_or_with_another_model(serve: Serve, tmp_path: Path) -> None:

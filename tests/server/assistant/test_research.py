@@ -84,3 +84,14 @@ def test_a_research_belongs_to_its_user_and_is_stopped_and_resumed(serve: Serve,
             assert ann.post(f'/api/runs/{run}/research/resume').status_code == 202
             until(lambda: ann.get(f'/api/runs/{run}').json()['state'] == 'done')
             assert '412 km' in ann.get(f'/api/runs/{run}/research/report').text
+
+
+def test_a_research_of_the_server_goes_on_when_it_is_started_again(serve: Serve, tmp_path: Path) -> None:
+    pages, script = make_pages(tmp_path / 'pages'), Waits()
+    with serve(script, open_source=lambda: Folder(pages)) as address, httpx2.Client(base_url=address) as user:
+        run = user.post('/api/research', json={'goal': GOAL, 'effort': 'low'}).json()['run']
+        until(lambda: bool(user.get(f'/api/runs/{run}/research').json()['plan']))
+        assert user.get(f'/api/runs/{run}').json()['title'] == GOAL
+    script.may_read.set()
+    with serve(script, open_source=lambda: Folder(pages)) as address, httpx2.Client(base_url=address) as user:
+        until(lambda: user.get(f'/api/runs/{run}').json()['state'] == 'done')

@@ -60,6 +60,22 @@ def test_a_turn_takes_another_model_and_mode_and_the_next_one_goes_back(
             assert refused.status_code == 400, wrong
 
 
+def test_a_conversation_and_its_forks_keep_their_model_when_the_server_is_started_again(
+    serve: Serve, settings: Settings
+) -> None:
+    script = ['Said by the first.']
+    with serve(script, settings=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
+        session = user.post('/api/conversations').json()['id']
+        turn(user, session, {'message': 'Go', 'model': 'second'})
+    with serve(script, settings=settings) as address, httpx2.Client(base_url=address, timeout=60) as user:
+        assert turn(user, session, {'message': 'More'})['model'] == 'scripted:second'
+        [run, *_] = user.get('/api/runs').json()['runs']
+        fork = user.post(f'/api/runs/{run["run"]}/fork', json={'before': 2}).json()
+        while user.get(f'/api/runs/{fork["run"]}').json()['state'] != 'done':
+            time.sleep(0.05)
+        assert user.get('/api/settings', params={'session': fork['session']}).json()['model'] == 'second'
+
+
 def test_the_examples_need_no_model(serve: Serve) -> None:
     advice = 'the embedded model is not downloaded yet: habilis models install'
     with (

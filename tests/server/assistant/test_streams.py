@@ -20,10 +20,12 @@ from starlette.responses import StreamingResponse
 from habilis.assistant import Session
 from habilis.journal import Record, RunInfo, Store
 from habilis.journal.stores.sqlite import SqliteStore
+from habilis.memory import Memory
+from habilis.models.scripted import ScriptedModel
 from habilis.server.assistant import streams
 from habilis.server.assistant.conversations import Conversations, OpenConversation
 from habilis.server.assistant.watching import MAX_WAITING, WatchedStore, Watchers
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ACTIONS = st.lists(
     st.sampled_from(['here', 'elsewhere', 'many here', 'many elsewhere', 'read', 'cut']), min_size=1, max_size=12
@@ -170,3 +172,28 @@ async def test_words_of_a_reply_do_not_come_after_its_record(tmp_path: Path) -> 
     await slow.close()
     await journal.here.close()
     await journal.elsewhere.close()
+
+
+async def test_a_conversation_that_opens_slowly_delays_no_other(tmp_path: Path) -> None:
+    quick_is_open = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def open_session(user: str, session: str, view: OpenConversation) -> AsyncGenerator[Session]:
+        if session == 'slow':
+            await asyncio.wait_for(quick_is_open.wait(), PATIENCE)
+        async with (
+            Memory(tmp_path / 'memory.db', user=user) as memory,
+            Session(ScriptedModel([]), memory=memory, journal=store, id=session, view=view) as opened,
+        ):
+            yield opened
+
+    watchers = Watchers()
+    store = WatchedStore(SqliteStore(tmp_path / 'journal.db'), watchers)
+    conversations = Conversations(store, watchers, open_session)
+    slow = [asyncio.create_task(conversations.get('ann', 'slow')) for _ in range(2)]
+    await asyncio.sleep(0)
+    await conversations.get('ann', 'quick')
+    quick_is_open.set()
+    assert await slow[0] is await slow[1]
+    await conversations.close()
+    await store.close()

@@ -59,7 +59,7 @@ async def test_a_redirect_to_a_private_address_is_refused(site: LoopbackWeb, tmp
     async with Web(load_settings(tmp_path, web_hosts=host), cache=tmp_path) as web:
         (found,) = await web.fetch([f'http://{host}:{port}/away.html'])
     assert isinstance(found, PageFailure)
-    assert '127.0.0.1 is 127.0.0.1, which is not a public address' in found.reason
+    assert '127.0.0.1 is not a public address' in found.reason
     assert site.asked('/rivers/kelda.html') == []
 
 

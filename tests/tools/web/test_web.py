@@ -134,7 +134,7 @@ async def test_links_are_absolute_and_each_is_listed_once(site: LoopbackWeb, web
         ('/not-gzip.html', 'damaged'),
         ('/loop.html', 'more than 10 redirects'),
         ('/to-file.html', 'not a URL that can be fetched'),
-        ('/to-private.html', '169.254.169.254, which is not a public address'),
+        ('/to-private.html', '169.254.169.254 is not a public address'),
         ('/picture.png', 'image/png'),
         ('/broken.html', 'HTTP status 500'),
         ('/empty.html', 'no text'),

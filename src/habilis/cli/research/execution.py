@@ -25,7 +25,7 @@ from habilis.journal import Store
 from habilis.journal.copies import new_run_id
 from habilis.journal.stores.urls import OFF, open_store
 from habilis.models.contract import Model
-from habilis.models.scripted import ScriptedModel
+from habilis.models.scripted import script_of
 from habilis.research.contract import EFFORTS, EffortName, PlanChange, Report, ResearchError
 from habilis.research.documents import check_file, write_report
 from habilis.research.flow import Research
@@ -114,8 +114,8 @@ class _ResearchCommand:
         name = self._given.model or (str(recorded.inputs['model']) if recorded is not None else None)
         wanted = ModelRequest(name=name, option='--model' if self._given.model else None, download=self._given.download)
         model = await choose_model(wanted, self._settings, TerminalUser(), self._say)
-        if recorded is not None and isinstance(model, ScriptedModel):
-            model.skip(recorded.spent.calls)
+        if recorded is not None and (script := script_of(model)) is not None:
+            script.skip(recorded.spent.calls)
         try:
             async with open_sources(names, self._settings) as source:
                 self._say(f'sources: {source.description}')
@@ -170,8 +170,9 @@ class _ResearchCommand:
 
     def _show_bounds(self, effort: str) -> None:
         bounds = next(bounds for name, bounds in EFFORTS.items() if name == effort)
+        rounds = f'{bounds.rounds} {"round" if bounds.rounds == 1 else "rounds"}'
         self._say(
-            f'effort {effort}: at most {bounds.rounds} rounds of {bounds.goals} sub-goals, {bounds.calls} calls, '
+            f'effort {effort}: at most {rounds} of {bounds.goals} sub-goals, {bounds.calls} calls, '
             f'{bounds.tokens:,} tokens'
         )
 

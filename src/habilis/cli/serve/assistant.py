@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 async def serve_assistant(request: CommandRequest, settings: AssistantSettings, *, is_opened: bool) -> None:
     """Serve until stopped. Raises `HabilisError`, or `ImportError` if the server is not installed."""
-    from habilis.server.assistant.api import make_app
-    from habilis.server.assistant.watching import Watchers
-    from habilis.server.serve import make_server
+    from habilis.server.serve import make_server  # first, as it says what is missing
 
     chosen = read_settings(request.load_settings)
     settings = replace(settings, user=chosen.user or '')
@@ -47,6 +45,9 @@ async def serve_assistant(request: CommandRequest, settings: AssistantSettings, 
     wanted = ModelRequest(name=request.model, option='--model', overrides=request.overrides, download=request.download)
     model = await _choose_model(wanted, chosen)
     chosen = await choose_sandbox(request, chosen, say)
+    from habilis.server.assistant.api import make_app
+    from habilis.server.assistant.watching import Watchers
+
     watchers = Watchers()
     app = make_app(settings, lambda: _opened(request, chosen, model, watchers))
     server = make_server(app, settings, watchers.close)
@@ -76,7 +77,8 @@ async def _opened(
     request: CommandRequest, settings: Settings, model: Model, watchers: 'Watchers'
 ) -> 'AsyncGenerator[Conversations]':
     """The conversations of all users, with this model, until the server stops."""
-    from habilis.server.assistant.conversations import SERVED, Conversations, OpenConversation
+    from habilis.server.assistant.conversations import Conversations, OpenConversation
+    from habilis.server.assistant.turn_choices import SERVED
     from habilis.server.assistant.watching import WatchedStore
 
     store = WatchedStore(open_store(settings.journal), watchers)

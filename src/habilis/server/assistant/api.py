@@ -17,7 +17,7 @@ from habilis._version import __version__
 from habilis.agent.durable.edits import fork_edited
 from habilis.agent.durable.run_page import run_page
 from habilis.agent.durable.step_text import step_text
-from habilis.assistant.records import new_session
+from habilis.assistant.records import new_session, turns_with_earlier
 from habilis.core.codec import Json
 from habilis.core.errors import (
     HabilisError,
@@ -128,9 +128,13 @@ async def take_turn(conversations: Conversations, request: Request) -> Response:
 
 
 async def get_runs(conversations: Conversations, request: Request) -> Response:
-    """The newest runs of the user (`limit`: 100), the newest first; with `session`, those of a conversation."""
-    session, limit = request.query_params.get('session'), _limit(request)
-    infos = await conversations.store.runs(user=request.scope['owner'], session=session)
+    """The newest runs of the user (`limit`: 100), the newest first; with `session`, the turns of a conversation: of a
+    fork, also those from before it."""
+    user, session, limit = request.scope['owner'], request.query_params.get('session'), _limit(request)
+    if session:
+        infos = await turns_with_earlier(conversations.store, user, session)
+    else:
+        infos = await conversations.store.runs(user=user)
     return json_response(RunList(runs=[await _run(conversations, info) for info in infos[:limit]]))
 
 
@@ -292,7 +296,7 @@ def make_app(settings: HttpSettings, open_conversations: OpenConversations) -> A
             await conversations.close()
 
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _refuse})
-    return SafeHeaders(Access(app, settings, open_paths=OPEN_PATHS | page_paths()))
+    return SafeHeaders(Access(app, settings, open_paths=OPEN_PATHS | page_paths(), refuse=_problem))
 
 
 def _endpoint(

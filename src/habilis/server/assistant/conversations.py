@@ -7,8 +7,9 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
-from habilis.agent import Agent, events
+from habilis.agent import Agent
 from habilis.agent.contract import Result, Waiting
 from habilis.agent.durable.totals import RunTotals, read_totals
 from habilis.agent.durable.trajectory import read_trajectories
@@ -27,8 +28,10 @@ from habilis.journal.runs import list_runs, read_run
 from habilis.memory import Memory
 from habilis.models.contract import Model
 from habilis.models.files import File
+from habilis.research.flow import RESEARCH_FLOW
+from habilis.server.assistant.live_events import LIVE, live_json
 from habilis.server.assistant.researches import Researches
-from habilis.server.assistant.turn_choices import AS_BEFORE, OfferedModels, TurnChoice
+from habilis.server.assistant.turn_choices import AS_BEFORE, SERVED, OfferedModels, TurnChoice
 from habilis.server.assistant.watching import WatchedStore, Watchers
 from habilis.server.operations import BadRequest
 from habilis.tools import ApprovalRequest
@@ -46,26 +49,6 @@ MAX_TOTALS = 10_000
 
 API_SESSION = 'api'
 """The conversation whose agent answers what belongs to none. It has no turns."""
-
-SERVED = 'habilis serve'
-"""Key in the metadata of a run: this server may resume it when it starts."""
-
-LIVE = (
-    events.StepStarted,
-    events.ModelProgress,
-    events.TextEvent,
-    events.ThinkingEvent,
-    events.RetryEvent,
-    events.CodeEvent,
-    events.OutputEvent,
-    events.ToolLogged,
-    events.ToolProgress,
-    events.NoticeEvent,
-    events.CompactedEvent,
-    TurnStarted,
-    TurnEnded,
-)
-"""What the journal does not have, or has only at the end of a step."""
 
 logger = logging.getLogger('habilis.server')
 
@@ -103,7 +86,7 @@ class OpenConversation:
         if isinstance(event, TurnStarted):
             self._run = event.run
         if isinstance(event, LIVE):
-            self._watchers.wake('run', self._run, [_as_json(event)])
+            self._watchers.wake('run', self._run, [live_json(event)])
 
     async def answer(self, question: str) -> str | None:
         """Nobody is present."""
@@ -199,6 +182,7 @@ class OpenConversation:
     async def use_model(self, name: str, model: Model) -> None:
         """Go on with another model, which stays open. Raises `HabilisError`."""
         await self.session.switch(model)
+        self.session.meta = {**self.session.meta, SERVED: name}
         self.chosen_model = name
 
     async def close(self) -> None:
@@ -254,19 +238,31 @@ class Conversations:
         """Messages that came with a key, by the run that the key stands for."""
 
         self._totals: dict[str, tuple[RunInfo, RunTotals]] = {}
-        self._lock = asyncio.Lock()
+        self._opening: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        """One per conversation: the model and the files of one may take long to load, which others do not wait for."""
 
     async def get(self, user: str, session: str) -> OpenConversation:
         """The conversation of this id, which is opened if need be. Raises `HabilisError`."""
-        async with self._lock:
+        opening = self._opening.setdefault((user, session), asyncio.Lock())
+        async with opening:
             found = self._open.get((user, session))
             if found is None:
                 found = OpenConversation(self.watchers)
                 await found.open(self._open_session(user, session, found))
+                await self._use_last_model(found)
                 self._open[user, session] = found
                 await self._close_least_used(user)
         found.last_used = asyncio.get_running_loop().time()
         return found
+
+    async def _use_last_model(self, one: OpenConversation) -> None:
+        """Go on with the model that was chosen for the last turn, if it is still offered."""
+        name = one.session.last_meta.get(SERVED)
+        if isinstance(name, str):
+            try:
+                await self.choose(one, TurnChoice(model=name))
+            except BadRequest as error:
+                logger.warning('%s goes on with %s: %s', one.session.id, one.first_model.name, error)
 
     async def _close_least_used(self, user: str) -> None:
         """Keep a user from opening conversations without end. Those with a turn under way stay open."""
@@ -388,17 +384,27 @@ class Conversations:
         return await self.get(user, info.session)
 
     async def resume_interrupted(self) -> None:
-        """Go on with the turns that were under way when the server was stopped or killed."""
+        """Go on with the turns and researches that were under way when the server was stopped or killed."""
         for listed in await list_runs(self.store, state='interrupted'):
             info = listed.info
             try:
-                view = await read_run(self.store, info.run)
-                agents = await read_trajectories(view)
-                inputs = agents[0].inputs if agents else None
-                if inputs is not None and SERVED in inputs.meta and not view.imported:
-                    await (await self.get(info.user, info.session)).finish()
+                await self._resume(info)
             except HabilisError as error:
                 logger.warning('%s cannot be resumed: %s', info.run, error)
+
+    async def _resume(self, info: RunInfo) -> None:
+        view = await read_run(self.store, info.run)
+        if view.imported:
+            return
+        if info.name == RESEARCH_FLOW:
+            if await self.researches.is_served(info.run):
+                one = await self.get(info.user, API_SESSION)
+                await self.researches.resume(one.session.model, info.user, info.run)
+            return
+        agents = await read_trajectories(view)
+        inputs = agents[0].inputs if agents else None
+        if inputs is not None and SERVED in inputs.meta:
+            await (await self.get(info.user, info.session)).finish()
 
     async def close_idle(self) -> None:
         """Close the conversations that were not used for a while. They are opened again when they are."""
@@ -422,17 +428,6 @@ def _check_same(known: _Sent, request: _Sent) -> None:
     if known != request:
         msg = 'this Idempotency-Key came with another request: take a new key for each'
         raise KeyReused(msg)
-
-
-def _as_json(event: SessionEvent) -> Json:
-    known: dict[str, Json] = {'kind': event.kind, 'run': event.run, 'step': event.step, 'text': event.text}
-    if event.parent:
-        known |= {'parent': event.parent, 'agent': event.agent}
-    if isinstance(event, events.OutputEvent):
-        known['stream'] = event.stream
-    if isinstance(event, TurnEnded) and event.error is not None:
-        known['error'] = str(event.error) or type(event.error).__name__
-    return known
 
 
 def _log(task: asyncio.Task[Result[Any]]) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from habilis.core.closing import Closing
 from habilis.core.errors import HabilisError, RunBusy
 from habilis.flows import FlowPaused
 from habilis.journal import Store
@@ -17,6 +18,7 @@ from habilis.research import PlanChange, Report, Research
 from habilis.research.documents import RENDERERS
 from habilis.research.plan_changes import change_plan
 from habilis.research.state import read_report, read_state
+from habilis.server.assistant.turn_choices import SERVED
 from habilis.server.models import Strict
 from habilis.server.operations import BadRequest
 from habilis.tools.web.contract import PageSource
@@ -90,17 +92,21 @@ class Researches:
 
     async def start(self, model: Model, user: str, wanted: NewResearch) -> str:
         """Begin a research. Returns its run, which is in the journal then. Raises `HabilisError`."""
-        research, run = self._make(model), new_run_id()
-        work = research.run(
-            wanted.goal,
-            effort=wanted.effort,
-            form=wanted.form,
-            sources=[WEB],
-            journal=self._store,
-            user=user,
-            run_id=run,
-        )
-        return await self._begin(research, run, user, asyncio.create_task(work))
+        run = new_run_id()
+
+        def work(research: Research) -> Coroutine[object, object, Report]:
+            return research.run(
+                wanted.goal,
+                effort=wanted.effort,
+                form=wanted.form,
+                sources=[WEB],
+                journal=self._store,
+                user=user,
+                run_id=run,
+                started_by=SERVED,
+            )
+
+        return await self._begin(model, run, user, work)
 
     async def resume(self, model: Model, user: str, run: str) -> str:
         """Go on with a research that was stopped, or whose server was killed. Raises `HabilisError`."""
@@ -111,17 +117,23 @@ class Researches:
         if state.inputs.get('sources') != [WEB]:
             msg = f'{run} reads more than the web: habilis research --resume {run}'
             raise BadRequest(msg)
-        research = self._make(model)
-        task = asyncio.create_task(research.resume(run, journal=self._store, user=user))
-        return await self._begin(research, run, user, task)
+        return await self._begin(
+            model, run, user, lambda research: research.resume(run, journal=self._store, user=user)
+        )
 
-    def _make(self, model: Model) -> Research:
+    async def is_served(self, run: str) -> bool:
+        """Whether it was started on the page, so that the server may resume it."""
+        return (await read_state(self._store, run)).inputs.get('started_by') == SERVED
+
+    async def _begin(
+        self, model: Model, run: str, user: str, work: Callable[[Research], Coroutine[object, object, Report]]
+    ) -> str:
         try:
-            return Research(model, self._open_source())
+            source = self._open_source()
         except ImportError as error:
             raise BadRequest(str(error)) from None
-
-    async def _begin(self, research: Research, run: str, user: str, task: asyncio.Task[Report]) -> str:
+        research = Research(model, source)
+        task = asyncio.create_task(_closing(source, work(research)))
         self._running[run] = research, task
         task.add_done_callback(lambda _: self._end(run, task))
         while not task.done():
@@ -201,6 +213,14 @@ class Researches:
     async def report(self, user: str, run: str) -> bytes:
         """The report, or what there is of it, as one HTML file in which every citation opens its passage."""
         return RENDERERS['.html'](await read_report(self._store, run, user=user))
+
+
+async def _closing(source: PageSource, work: Coroutine[object, object, Report]) -> Report:
+    try:
+        return await work
+    finally:
+        if isinstance(source, Closing):
+            await source.close()
 
 
 def _open_web() -> PageSource:

@@ -1,5 +1,7 @@
 """The settings that a person sees and chooses from: models, permission modes, examples, what is missing. No keys."""
 
+import importlib.util
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -8,6 +10,8 @@ from habilis.models.discovery import list_models
 from habilis.server.assistant.conversations import API_SESSION, Conversations, OpenConversation
 from habilis.server.assistant.examples import EXAMPLES
 from habilis.server.assistant.models import MissingModel, OfferedModel, SettingsModel, json_response
+
+NO_MODEL = 'A language model, as replies come from a script: the embedded one, or set the key of a provider.'
 
 
 async def get_settings(conversations: Conversations, request: Request) -> Response:
@@ -40,7 +44,9 @@ OPERATIONS = (('GET', '/api/settings', get_settings, None, SettingsModel),)
 def _missing(conversations: Conversations, one: OpenConversation) -> list[MissingModel]:
     found: list[MissingModel] = []
     if one.first_model.traits.scripted:
-        found.append(MissingModel(what='A language model: replies come from a script.', how='habilis models'))
+        found.append(MissingModel(what=NO_MODEL, how='habilis models install'))
+    if importlib.util.find_spec('trafilatura') is None:
+        found.append(MissingModel(what='Pages of the web, and research.', how="pip install 'habilis[web]'"))
     if one.session.opened.folder is None:
         found.append(MissingModel(what='A folder to work in.', how='habilis serve --workspace FOLDER'))
     if conversations.library is None:

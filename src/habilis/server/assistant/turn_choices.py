@@ -9,6 +9,9 @@ from habilis.models.discovery import list_models
 from habilis.models.loader import load_model
 from habilis.server.operations import BadRequest
 
+SERVED = 'habilis serve'
+"""Key in the metadata of a run: this server may resume it when it starts. The name of its model, if one was chosen."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TurnChoice:

@@ -278,8 +278,7 @@ class _CheckedConnections(httpcore2.AsyncNetworkBackend):
             return found
         if allowed := [each for each in found if is_public(each) or matches_host(each, port, self._hosts)]:
             return allowed
-        msg = (
-            f'{one_line(host, 200)} is {found[0]}, which is not a public address; '
-            f'the setting web_hosts can allow it: web_hosts = ["{one_line(host, 200)}"]'
-        )
+        shown = one_line(host, 200)
+        meant = '' if shown == found[0] else f'{found[0]}, which is '
+        msg = f'{shown} is {meant}not a public address; the setting web_hosts can allow it: web_hosts = ["{shown}"]'
         raise PageError(msg)

@@ -43,6 +43,8 @@ class Extraction:
         self._seconds = seconds
         self._slots = threading.BoundedSemaphore(MAX_WORKERS)
         self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        self._closing = threading.Lock()
+        self._times_closed = 0
 
     async def extract(self, data: bytes, *, kind: str, charset: str, url: str, whole: bool) -> Extracted:
         """The text of a document of a MIME type. Raises `ExtractionError`."""
@@ -62,6 +64,7 @@ class Extraction:
 
     def _ask(self, request: bytes) -> dict[str, object]:
         with self._slots:
+            times_closed = self._times_closed
             try:
                 worker = self._idle.get_nowait()
             except queue.Empty:
@@ -76,12 +79,17 @@ class Extraction:
                 _end(worker)
                 msg = f'its text could not be extracted within {self._seconds:g} s'
                 raise ExtractionError(msg)
-            self._idle.put(worker)
+            with self._closing:
+                if times_closed == self._times_closed:
+                    self._idle.put(worker)
+                    return reply
+            _end(worker)  # it was closed meanwhile: whoever waited for the document was cancelled
             return reply
 
     def close(self) -> None:
         """End the processes. Later documents start new ones."""
-        with contextlib.suppress(queue.Empty):
+        with self._closing, contextlib.suppress(queue.Empty):
+            self._times_closed += 1
             while True:
                 _end(self._idle.get_nowait())
 

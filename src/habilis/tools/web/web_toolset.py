@@ -80,7 +80,7 @@ class WebToolset(Toolset):
             return _shown(await self.web.read(url, whole=whole), part)
 
     async def read_pages(self, urls: list[str]) -> list[str]:
-        """Read several web pages at once, the first part of each. One that cannot be read is told as such."""
+        """Read several web pages at once, the first part of each: print one by one. A page that fails says why."""
         if len(urls) > MAX_URLS:
             msg = f'{len(urls)} pages at once; the maximum is {MAX_URLS}'
             raise ToolCallError(msg)
