@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from copy import deepcopy
 from functools import lru_cache
 from typing import TypeVar
@@ -67,15 +67,12 @@ class Scope:
     @contextlib.contextmanager
     def entered(self) -> Generator['Scope']:
         """Make this the current scope. Steps of this task are numbered in order; other tasks get branches."""
-        token = self._enter()
+        self.journal.scope_state(self.path).owner = asyncio.current_task()
+        token = _current.set(self)
         try:
             yield self
         finally:
             _current.reset(token)
-
-    def _enter(self) -> 'Token[Scope | None]':
-        self.journal.scope_state(self.path).owner = asyncio.current_task()
-        return _current.set(self)
 
     @contextlib.contextmanager
     def outside(self) -> Generator[None]:
@@ -225,11 +222,8 @@ class Scope:
         journal.start_step(path, once=once, key='' if once else key, value=inside)
         try:
             try:
-                token = Scope(journal, path)._enter()
-                try:
+                with Scope(journal, path).entered():
                     value = await work()
-                finally:
-                    _current.reset(token)
                 if journal.index.has_unreplayed(path):
                     await self._check_replayed(path)
                 blobs = None if attach is None else await attach()

@@ -107,13 +107,8 @@ class Research:
         if not goal.strip():
             msg = 'the goal is empty: say what to find out'
             raise ResearchError(msg)
-        arguments: dict[str, Any] = {
-            'effort': effort,
-            'form': read_form(form),
-            'sources': list(sources),
-            'model': self._model.name,
-            'started_by': started_by,
-        }
+        arguments: dict[str, Any] = {'effort': effort, 'form': read_form(form), 'sources': list(sources)}
+        arguments |= {'model': self._model.name, 'started_by': started_by}
         if recording_scope() is not None:
             return await self._flow(goal, **arguments)
         title = one_line(goal)

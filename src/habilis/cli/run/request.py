@@ -198,11 +198,9 @@ class CommandRequest:
         tools: dict[str, Any] = fields_in(known.get('tools'))
         backend: dict[str, Any] = fields_in(known.get('backend'))
         is_trusted = overrides.get('trusted', True)
-        if not is_trusted:  # it must not reach more than its sandbox
-            if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
-                raise JournalError(UNTRUSTED)
-            if any(known.get(name) for name in ('tools', 'network', 'library', 'skills', 'mcp')):
-                raise JournalError(UNTRUSTED_TOOLS)
+        if not is_trusted:
+            has_host = workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model)
+            _check_untrusted(known, has_host=bool(has_host))
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
             spec=spec,
@@ -248,6 +246,14 @@ class CommandRequest:
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _check_untrusted(known: Mapping[str, Any], *, has_host: bool) -> None:
+    """A run that is not trusted must not reach more than its sandbox. Raises `JournalError`."""
+    if has_host:
+        raise JournalError(UNTRUSTED)
+    if any(known.get(name) for name in ('tools', 'network', 'library', 'skills', 'mcp')):
+        raise JournalError(UNTRUSTED_TOOLS)
 
 
 def _recorded_model(known: Mapping[str, Any]) -> tuple[str | None, Overrides]:

@@ -122,8 +122,7 @@ class ProcessBackend:
     ) -> ProcessGuest:
         """Start bubblewrap, through the broker."""
         assert self._level.bubblewrap is not None
-        memory_mb = spec.limits.memory_mb
-        options = bubblewrap.options(guest_folder(*INSIDE), mounts, memory_mb, later)
+        options = bubblewrap.options(guest_folder(*INSIDE), mounts, spec.limits.memory_mb, later)
         groups = self._level.groups
         group = groups.make(spec.limits) if groups else None
         streams = Streams(1)
@@ -146,7 +145,7 @@ class ProcessBackend:
                 group.close()
             raise
         user = bubblewrap.NOBODY if os.geteuid() else answer['user'] or 0
-        private = bubblewrap.private_folders(memory_mb)
+        private = bubblewrap.private_folders(spec.limits.memory_mb)
         made = Origin(limits=spec.limits, private_folders=private, user=user, groups=groups, depth=DEPTH_OF_BUBBLEWRAP)
         guest = ProcessGuest(streams.contained(answer['pid'], handle), streams, made, group)
         watch(guest, spec.limits)  # a zygote, too: it imports packages
