@@ -5,14 +5,15 @@ import secrets
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
-from habilis.sandbox.contract import Cell, Guest, GuestDied, GuestSpec, HostSide, Interrupted, Stream
+from habilis.sandbox.contract import Cell, Guest, GuestDied, GuestSpec, HostSide, Interrupted, Stream, python_of
 from habilis.sandbox.host.interpreter import Interpreter
 from habilis.sandbox.host.line_guest import MAX_LINE, LineGuest
-from habilis.sandbox.options import SandboxOptions
+from habilis.sandbox.options import Packages, SandboxOptions
 from habilis.sandbox.session import Sandbox
 from habilis.server.e2b.commands import Ended, Follower
 from habilis.server.e2b.machine import HOME, HostedMachine, MachineError, MachineGone
@@ -41,8 +42,10 @@ class CodeContext:
 
     def _make(self) -> Sandbox:
         limits = replace(self._machine.settings.limits, cpu=1)
-        options = _ContextOptions(limits=limits, functions={}, cwd=self.cwd)
-        return Sandbox(Interpreter(_Kernels(self._machine, self.cwd), options), options)
+        kernels = _Kernels(self._machine, self.cwd)
+        packages = Packages(python=partial(python_of, kernels))
+        options = _ContextOptions(limits=limits, functions={}, packages=packages, cwd=self.cwd)
+        return Sandbox(Interpreter(kernels, options), options)
 
     async def run(self, code: str, env: dict[str, str]) -> AsyncGenerator[tuple[Stream, str] | Cell | None]:
         """Run a cell: its output as it comes, None where there is none for long, and then its result.
