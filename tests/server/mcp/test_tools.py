@@ -65,7 +65,8 @@ async def test_an_agent_is_a_tool_that_reports_its_steps(journal: str) -> None:
         arguments = {'task': 'Double n.', 'variables': {'n': 21}}
         result = await client.call_tool('doubler', arguments, progress_callback=hear)
     assert (text_of(result), result.structured_content) == ('{"double": 42}', {'double': 42})
-    assert 'step 1: doubler thinks' in heard
+    assert heard  # the latest: a client that is slower than the agent misses some
+    assert {text and text.partition(': ')[2] for text in heard} <= {'doubler thinks', 'doubler runs code'}
     assert await state_of_runs(journal) == ['done']
 
 
