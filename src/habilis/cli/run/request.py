@@ -195,8 +195,7 @@ class CommandRequest:
         model, workspace = overrides.get('model'), overrides.get('workspace') or known.get('workspace')
         settings = fields_in(known.get('settings'))
         recorded_model, model_overrides = _recorded_model(known)
-        tools: dict[str, Any] = fields_in(known.get('tools'))
-        backend: dict[str, Any] = fields_in(known.get('backend'))
+        tools, backend = (dict[str, Any](fields_in(known.get(name))) for name in ('tools', 'backend'))
         is_trusted = overrides.get('trusted', True)
         if not is_trusted:
             has_host = workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model)
