@@ -29,9 +29,17 @@ def wait_for_end_between_cells(sandbox: SyncSandbox) -> None:
     """Wait until the watch has ended the guest."""
     guest = cast('PipeGuest', sandbox.sandbox._interpreter._guest)  # pyright: ignore[reportPrivateUsage]
     end = time.monotonic() + 60
-    while guest._reason is None:  # pyright: ignore[reportPrivateUsage]
+    while guest._reason is None or not has_ended(guest.pid):  # pyright: ignore[reportPrivateUsage]
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is no more, or waits to be reaped. The watch notes the reason before it kills."""
+    try:
+        return Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'Z'
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 @pytest.mark.parametrize('checkpoints', [True, False])
