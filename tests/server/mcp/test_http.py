@@ -67,6 +67,15 @@ def with_settings(**changes: object) -> pytest.MarkDecorator:
     return pytest.mark.parametrize('served', [settings], indirect=True, ids=['changed'])
 
 
+async def test_a_server_that_ends_closes_the_sandboxes_that_outlive_their_connections() -> None:
+    served = Served(SETTINGS)
+    with served.running as served.address:
+        async with over_http(served.address) as client:
+            await client.call_tool('python', {'code': '1', 'session': 'new'})
+        assert served.sandboxes == 1
+    assert served.sandboxes == 0
+
+
 async def test_a_session_keeps_its_variables_and_sees_no_other_and_ends_with_its_client(served: Served) -> None:
     async with over_http(served.address) as one:
         assert await run(one, 'x = 41\nprint("set")') == 'Output:\nset'

@@ -103,11 +103,11 @@ class McpService(Server[None]):
         try:
             yield
         finally:
-            sweeper.cancel()
             if self._tasks or self.registry.count:
                 from habilis.flows.tasks import uncancelled  # the SDK may cancel this task again and again
 
                 await uncancelled(_end({*self._tasks, sweeper}))
+            sweeper.cancel()  # not before: cancelled twice, it would leave its sandboxes open
 
     # Tools ------------------------------------------------------------------------------------------------------------
 
