@@ -28,6 +28,7 @@ from habilis.rollouts import (
     message_rows,
     pass_rate,
 )
+from habilis.tools import tool
 from tests.requirements import require_package
 from tests.waiting import until
 
@@ -128,6 +129,29 @@ def test_a_set_that_is_killed_goes_on_and_samples_nothing_twice_that_is_finished
         factor, number = 2 + row['seed'] % 2, int(row['group'][1:])
         assert (row['output'], row['reward']) == (str(number * factor), float(factor == 2))
         assert [message['role'] for message in row['completion']] == ['assistant', 'user', 'assistant']
+
+
+async def test_a_rollout_that_was_not_finished_repeats_no_call_that_must_not_be_repeated(tmp_path: Path) -> None:
+    paid: list[int] = []
+
+    @tool(idempotent=False)
+    def pay(amount: int) -> None:
+        paid.append(amount)
+
+    def fail(_: object) -> float:
+        msg = 'no reward'
+        raise RuntimeError(msg)
+
+    tasks = [RolloutTask(task='Pay.')]
+    for message in ('no reward', 'must not be repeated'):
+        model = ScriptedModel(['```python\nfinal_answer(pay(1))\n```'])
+        async with (
+            Agent(model, tools=[pay], journal=tmp_path / 'runs.db') as agent,
+            Rollouts(agent, tasks, samples=1, reward=fail, name='set') as rollouts,
+        ):
+            with pytest.raises((RuntimeError, AgentError), match=message):
+                _ = [group async for group in rollouts]
+    assert paid == [1]
 
 
 async def test_a_finished_rollout_is_read_as_it_was(tmp_path: Path) -> None:

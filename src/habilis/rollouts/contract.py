@@ -50,10 +50,9 @@ StepReward = Callable[[RolloutTask, Step], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rollout:
-    """One run of the agent on a task, with its reward."""
+class RolloutRecord:
+    """A rollout without its task, which the dataset has, and without the functions of the model."""
 
-    task: RolloutTask
     number: int
     """The place of the task in the dataset, from 1."""
 
@@ -74,13 +73,19 @@ class Rollout:
     completion: tuple[Message, ...] = ()
     """The replies, and what the agent sent in between."""
 
-    functions: tuple[Function, ...] = ()
-    """The functions that the model was offered."""
-
     replies: tuple[Reply, ...] = ()
     """The replies again, with their usage and, where the model gives them, their tokens."""
 
     usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rollout(RolloutRecord):
+    """One run of the agent on a task, with its reward."""
+
+    task: RolloutTask
+    functions: tuple[Function, ...] = ()
+    """The functions that the model was offered."""
 
 
 @dataclass(frozen=True, kw_only=True)

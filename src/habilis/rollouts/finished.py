@@ -1,7 +1,7 @@
 """`FinishedRollouts`: the rollouts of a named set that are finished, each in the record of its run."""
 
 import time
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 from habilis.agent.durable.runs import JournalChoice, RunStore
 from habilis.core.codec import dump, parse
@@ -15,36 +15,23 @@ from habilis.journal.leases.claims import hold_run
 from habilis.journal.lookup import value_of
 from habilis.journal.runs import delete_run
 from habilis.journal.values import fingerprint
-from habilis.models.contract import Function, Message, Reply, Usage
-from habilis.rollouts.contract import Rollout, RolloutTask
+from habilis.models.contract import Function
+from habilis.rollouts.contract import Rollout, RolloutRecord, RolloutTask
 
 _ROLLOUT = 'rollout'
 """Field of the note with the rollout. It is written when the reward is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordedRollout:
-    """A rollout as it is recorded: without its task, which the dataset has."""
+class RecordedRollout(RolloutRecord):
+    """A rollout as it is recorded."""
 
-    number: int
-    sample: int
-    seed: int
-    run_id: str
-    output: object
-    ended: str
-    reward: float
-    step_rewards: tuple[float, ...] = ()
-    prompt: tuple[Message, ...] = ()
-    completion: tuple[Message, ...] = ()
     functions: tuple[tuple[str, str, str], ...] = ()
     """Name, description, and parameters as JSON: as a type, they would be endless."""
 
-    replies: tuple[Reply, ...] = ()
-    usage: Usage = field(default_factory=Usage)
-
 
 _CODEC = DataclassCodec(RecordedRollout)
-_FIELDS = frozenset(one.name for one in fields(RecordedRollout)) - {'functions'}
+_FIELDS = frozenset(one.name for one in fields(RolloutRecord))
 
 
 class FinishedRollouts:
@@ -68,7 +55,8 @@ class FinishedRollouts:
     async def find(self, run: str, task: RolloutTask) -> Rollout | None:
         """The rollout of a run. None if it is not finished: what there is of it is deleted, so that it can start anew.
 
-        Raises `RunBusy` while another process executes it.
+        Raises `RunBusy` while another process executes it, and `AgentError` if it has called a tool whose calls must
+        not be repeated.
         """
         if not self._name:
             return None
@@ -81,6 +69,12 @@ class FinishedRollouts:
             value = await value_of(store, run, record) if record.kind == 'noted' and not record.path else None
             if isinstance(value, dict) and _ROLLOUT in value:
                 return _read(_CODEC.decode(value[_ROLLOUT]), task)
+        if any(record.kind == 'started' for record in records):
+            msg = (
+                f'{run} was not finished, and has called a tool whose calls must not be repeated; '
+                f'look at it with habilis runs show {run}, and delete it to sample it anew'
+            )
+            raise AgentError(msg)
         await delete_run(store, run)
         return None
 

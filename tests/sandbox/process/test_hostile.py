@@ -31,6 +31,8 @@ def refused(act, *arguments):
     except (OSError, ValueError):
         return True
     return False
+def seen(folder):
+    return {name for _, _, files in os.walk(folder) for name in files}
 """
 
 
@@ -117,7 +119,7 @@ HARMLESS = {
     'the environment of the first process': "refused(open, '/proc/1/environ')",
     'the own environment': "'hunter2' not in str(os.environ) and refused(open, '/proc/self/environ')",
     'the command line of the host': "b'pytest' not in pathlib.Path('/proc/1/cmdline').read_bytes()",
-    'system information': "not os.path.exists('/boot') and os.listdir('/sys/kernel') == ['mm']",
+    'system information': "not os.path.exists('/boot') and seen('/sys') <= {'enabled', 'hpage_pmd_size'}",
     'change the system': "refused(open, '/sys/kernel/mm/transparent_hugepage/enabled', 'w')",
     'write to the system': "all(refused(open, f'{folder}/x', 'w') for folder in ('', '/usr', '/usr/bin', '/etc'))",
     'write to Python': "refused(open, os.__file__, 'a') and refused(open, sys.executable, 'ab')",
