@@ -253,6 +253,20 @@ class Guest(Protocol):
 
 
 @runtime_checkable
+class BriefGuest(Guest, Protocol):
+    """A guest that can be entered for a moment. The caller's thread is enough for that, also that of an event loop."""
+
+    def begin(self, message: str, host: HostSide) -> str | None:
+        """Like `enter`, but return after some milliseconds, or when a message is not quick to answer. None: the request
+        goes on with `go_on`."""
+        ...
+
+    def go_on(self, host: HostSide) -> str:
+        """Like `enter`, for the rest of a request that was begun, perhaps on another thread."""
+        ...
+
+
+@runtime_checkable
 class ForkableGuest(Guest, Protocol):
     """A guest that can be copied with all that is in its memory. Otherwise forks are made by a snapshot."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from habilis import Limits, Sandbox
 from habilis.sandbox.backends import backend
-from habilis.sandbox.contract import GuestDied, GuestSpec, Interrupted, Mount, Stream
+from habilis.sandbox.contract import BriefGuest, GuestDied, GuestSpec, Interrupted, Mount, Stream
 from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.wasm.engine import WasmEngine, WasmGuest
 
@@ -32,13 +32,41 @@ class Host:
             raise Interrupted
 
 
-async def test_a_guest_answers_on_a_worker_and_nowhere_else() -> None:
+async def test_a_guest_answers_on_every_thread() -> None:
     guest = await WORKERS.submit(lambda: backend('wasm').start(GuestSpec()))
-    answer = await WORKERS.submit(lambda: guest.enter('r6 * 7', Host()))
-    assert json.loads(answer.partition('\x1f')[0])['value'] == 42
-    with pytest.raises(RuntimeError, match='deep stack'):
-        guest.enter('r1', Host())
+    assert _value(await WORKERS.submit(lambda: guest.enter('r6 * 7', Host()))) == 42
+    assert _value(guest.enter('r6 * 8', Host())) == 48
     await WORKERS.submit(guest.close)
+
+
+def _value(answer: str | None) -> object:
+    assert answer is not None
+    return json.loads(answer.partition('\x1f')[0])['value']
+
+
+async def test_what_takes_longer_is_begun_here_and_goes_on_elsewhere() -> None:
+    guest = backend('wasm').start(GuestSpec())
+    assert isinstance(guest, BriefGuest)
+    assert _value(guest.begin('r6 * 7', Host())) == 42
+    assert guest.begin('rx = sum(range(2_000_000))\nx', Host()) is None
+    assert _value(await WORKERS.submit(lambda: guest.go_on(Host()))) == 1999999000000
+    assert guest.begin('rimport time\ntime.sleep(1)', Host()) is None  # it waits for an answer
+    guest.close()
+
+
+async def test_deep_recursion_ends_in_an_error_on_a_thread_with_a_small_stack() -> None:
+    guest = backend('wasm').start(GuestSpec())
+    deep = 'x = []\nfor _ in range(100_000): x = [x]\nrepr(x)'
+    answers: list[str] = []
+    before = threading.stack_size(256 << 10)
+    try:
+        thread = threading.Thread(target=lambda: answers.append(guest.enter(f'r{deep}', Host())))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert 'RecursionError' in answers[0]
+    guest.close()
 
 
 async def test_an_interrupt_ends_what_runs_and_not_what_comes_after() -> None:

@@ -15,9 +15,17 @@ PIECE = 1 << 16
 """Max characters that are given to the C parser at once, except for a long string, which it copies quickly."""
 
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+_QUICK = frozenset('oekxl')
+"""Output, notes, and the cancelling of a call."""
+
 _SPACE = re.compile(r'[ \t\n\r]+')
 _NUMBER = '0123456789+-.eE'
 _SPACES = frozenset(' \t\n\r')
+
+
+def is_quick(message: str) -> bool:
+    """Whether the reply to a message takes no time, and calls no tool."""
+    return message[:1] in _QUICK and len(message) <= PIECE
 
 
 def parse_message(text: str) -> Json:

@@ -6,6 +6,7 @@ is saved in the background, and the next cell waits for it.
 """
 
 import asyncio
+import functools
 import logging
 import re
 import weakref
@@ -18,6 +19,7 @@ from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import (
     ROLLED_BACK,
     Backend,
+    BriefGuest,
     Cell,
     ErrorKind,
     ForkableGuest,
@@ -29,7 +31,7 @@ from habilis.sandbox.contract import (
 from habilis.sandbox.host import results
 from habilis.sandbox.host.cell_host import CellHost
 from habilis.sandbox.host.file_guard import guard_of
-from habilis.sandbox.host.guest_messages import parse_answer
+from habilis.sandbox.host.guest_messages import PIECE, parse_answer
 from habilis.sandbox.host.workers import WORKERS, Interruptible, WorkerCall, stop_at_exit
 from habilis.sandbox.options import SandboxOptions
 from habilis.sandbox.snapshot import SavedVariables
@@ -41,8 +43,15 @@ SAVE_SECONDS = 5.0
 """Time limit for saving or loading the variables; the limit of a cell, if that is longer."""
 
 MAX_PROBLEM = 2000
+MAX_BRIEF = 0.05
+"""Seconds on the thread of the event loop after which a guest is never entered there again. It returns at a tick, but
+not before a copy of its whole memory, which it may make again and again, has ended."""
+
 T = TypeVar('T')
 _log = logging.getLogger(__name__)
+_eager: 'set[Interpreter]' = set()
+"""Those that are about to send a request."""
+
 _SURROGATE = re.compile('[\ud800-\udfff]')
 
 
@@ -66,6 +75,9 @@ class Interpreter(Interruptible):
 
         self._options = options
         self._guest: Guest | None = None
+        self._brief_guest: BriefGuest | None = None
+        """The same, if it can be entered on the thread of the event loop."""
+
         self._host: CellHost | None = None
         self._entered: tuple[CellHost, Guest, WorkerCall[Any]] | None = None
         self._alarm: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
@@ -84,7 +96,8 @@ class Interpreter(Interruptible):
         options = self._options
         grant = options.network.grant if options.network else None
         spec = GuestSpec(limits=options.limits, mounts=options.mounts, network=grant)
-        self._guest = await start_guest(self.backend, spec)
+        self._guest = guest = await start_guest(self.backend, spec)
+        self._brief_guest = guest if isinstance(guest, BriefGuest) and not self._guards else None
         self.is_fresh = True
         self.described = None if options.variables or self.checkpoint is not None else {}
         stop_at_exit(self)
@@ -153,6 +166,7 @@ class Interpreter(Interruptible):
         self, code: str, rules: CodeRules | None, host: CellHost, seconds: float, *, describe: bool = False
     ) -> Cell:
         """Run a cell. If its guest must be replaced, the next request starts from the checkpoint."""
+        brief = await self._brief_turn()
         self._host = host
         self.described = None
         self._cells += 1
@@ -163,7 +177,7 @@ class Interpreter(Interruptible):
             return results.parse_cell(answer, host, cells, describe=describe)
 
         try:
-            done = await self._enter(message, host, seconds, read)
+            done = await self._enter(message, host, seconds, read, brief=brief)
             cell, self.described = done.cell, done.described
             self._remember(done)
             died = False
@@ -198,10 +212,11 @@ class Interpreter(Interruptible):
         self, request: dict[str, Json], host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]
     ) -> T:
         """Send a request that is not a cell. If the guest fails, the variables are rolled back."""
+        brief = await self._brief_turn()
         if request['op'] != 'save':
             self.described = None
         try:
-            return await self._enter(self._message(request), host, seconds, read)
+            return await self._enter(self._message(request), host, seconds, read, brief=brief)
         except (GuestDied, CodecError) as error:
             await self.roll_back()
             reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
@@ -213,11 +228,33 @@ class Interpreter(Interruptible):
         finally:
             host.close()
 
-    async def _enter(self, message: str, host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]) -> T:
-        """Send a message and parse the answer on the same worker: a forged one must not block the event loop."""
+    async def _brief_turn(self) -> bool:
+        """Let other tasks run. Whether the next request can begin on this thread: no other one needs a core now."""
+        if self._brief_guest is None:
+            return False
+        _eager.add(self)
+        try:
+            await asyncio.sleep(0)
+        finally:
+            _eager.discard(self)
+        return not _eager and WORKERS.is_idle
+
+    async def _enter(
+        self, message: str, host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T], *, brief: bool
+    ) -> T:
+        """Send a message and read the answer. What takes longer than a moment is done by a worker: neither the guest, nor
+        a forged answer, may block the event loop."""
         guest = self._guest
         assert guest is not None
-        job = WORKERS.start(lambda: self._guarded(lambda: read(parse_answer(guest.enter(message, host)))))
+        work: Callable[[], str] = functools.partial(guest.enter, message, host)
+        if brief and self._brief_guest is not None:
+            answer = self._brief_guest.begin(message, host)
+            if answer is not None and len(answer) <= PIECE:
+                return read(parse_answer(answer))
+            work = functools.partial(self._brief_guest.go_on, host) if answer is None else lambda: answer
+            if host.seconds() > MAX_BRIEF:
+                self._brief_guest = None
+        job = WORKERS.start(lambda: self._guarded(lambda: read(parse_answer(work()))))
         self._entered = host, guest, job
         self._set_alarm(seconds)
         try:

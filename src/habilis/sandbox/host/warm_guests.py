@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from habilis.sandbox.contract import Guest, Stream
-from habilis.sandbox.host.workers import start_deep_thread
 
 G = TypeVar('G', bound=Guest)
 COUNT = 2
@@ -37,7 +36,8 @@ class WarmGuests(Generic[G]):
         with self._lock:
             guest = self._ready.popleft() if self._ready else None
             if self._thread is None:
-                self._thread = start_deep_thread(self._run, 'habilis-warm-guests')
+                self._thread = threading.Thread(target=self._run, name='habilis-warm-guests', daemon=True)
+                self._thread.start()
                 atexit.register(self._stop)
         self._wanted.set()
         return guest

@@ -150,7 +150,13 @@ class Workers:
         self._lock = threading.Lock()
         self._idle: list[_Jobs] = []
         self._count = 0
+        self._jobs = 0
         self._busy: set[threading.Thread] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs on a worker, or is about to."""
+        return self._jobs == 0
 
     def submit(self, call: Callable[[], T]) -> 'asyncio.Future[T]':
         """Run a call on a worker; the future of its outcome."""
@@ -163,6 +169,7 @@ class Workers:
         """
         job = WorkerCall(call, asyncio.get_running_loop(), discard)
         with self._lock:
+            self._jobs += 1
             queue = self._idle.pop() if self._idle else None
         if queue is None:
             queue = self._start()
@@ -185,6 +192,7 @@ class Workers:
             del job
             self._busy.discard(thread)
             with self._lock:
+                self._jobs -= 1
                 self._idle.append(queue)
             tell()  # last, so that the event loop does not wait for this thread to release the GIL
             del tell  # it refers to the guest

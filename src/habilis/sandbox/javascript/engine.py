@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import os
 import struct
+import threading
 import time
 from collections.abc import Callable, Mapping
 from ctypes import byref
@@ -20,7 +21,8 @@ import wasmtime
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, Interrupted
 from habilis.sandbox.host.workers import Interruptible, require_deep_stack
-from habilis.sandbox.wasm.engine import NO_FINALIZER, Ticker, coarse, context_of, ffi, on_epoch, running
+from habilis.sandbox.wasm.clocks import Ticker, coarse
+from habilis.sandbox.wasm.engine import NO_FINALIZER, context_of, ffi
 
 WASM_STACK = 16 << 20
 """Large, so that QuickJS notices deep recursion first, and throws a `RangeError`."""
@@ -35,10 +37,21 @@ CONFIGURATION = f'epochs, {WASM_STACK} bytes of stack'
 
 _MODULE, _FULFILLED, _REJECTED = 1, 1, 2  # constants of the module
 _NO_SUCH_FILE, _INVALID = 8, 28  # of WASI
+_TICKS = 2
 _MAX_NAME, _MAX_RANDOM = 1000, 1000
 
 Value = int
 """A value inside the guest."""
+
+
+class _Running(threading.local):
+    """What runs on this thread."""
+
+    guest: Any = None
+    failure: BaseException | None = None
+
+
+_running = _Running()
 
 
 class Thrown(Exception):
@@ -92,8 +105,8 @@ class JavaScriptGuest(Interruptible):
         self._store = wasmtime.Store(self._engine.engine)
         self._store.set_limits(memory_size=self._limits.memory_mb << 20)
         self._store.set_epoch_deadline(1)
-        ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), on_epoch, None, NO_FINALIZER)
-        running.host, running.guest, running.failure = None, self, None
+        ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), _on_ticks, None, NO_FINALIZER)
+        _running.guest, _running.failure = self, None
         self._engine.ticker.start()
         try:
             self._instance = self._engine.linker.instantiate(self._store, self._engine.module)
@@ -113,15 +126,15 @@ class JavaScriptGuest(Interruptible):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._engine.ticker.stop()
-        running.guest = None
+        _running.guest = None
         self._store.close()
 
     def interrupt(self) -> None:
         """End the code soon. Thread-safe."""
         self._interrupted = True
 
-    def check(self, _host: object) -> None:
-        """At every tick: end if interrupted, or if the time is up."""
+    def check(self) -> None:
+        """While it computes: end if interrupted, or if the time is up."""
         if self._interrupted:
             raise Interrupted
         if time.monotonic() > self._end:
@@ -252,8 +265,26 @@ class JavaScriptGuest(Interruptible):
         return self._read(start, _MAX_NAME).partition(b'\0')[0].decode('utf-8', 'replace')
 
 
+@ctypes.CFUNCTYPE(
+    ctypes.c_size_t,
+    cast('Any', ctypes.POINTER(ffi.wasmtime_context_t)),
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_uint64),
+    ctypes.POINTER(ctypes.c_uint8),
+)
+def _on_ticks(_context: object, _data: object, delta: Any, kind: Any) -> int:
+    delta[0], kind[0] = _TICKS, 0
+    try:
+        _running.guest.check()
+    except BaseException as error:  # the guest traps, and `_cause` returns the error
+        _running.failure = error
+        pointer = ffi.wasmtime_error_new(ctypes.create_string_buffer(b'ended by the host'))
+        return ctypes.cast(pointer, ctypes.c_void_p).value or 0
+    return 0
+
+
 def _cause(error: BaseException) -> BaseException:
-    failure = running.failure
+    failure = _running.failure
     if isinstance(failure, Interrupted):
         return GuestDied('cancelled', 'interrupted')
     if failure is not None:
@@ -265,11 +296,11 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def _clock(_clock: int, _precision: int, target: int) -> int:
-    return running.guest.write_back(target, struct.pack('<Q', coarse(time.time_ns())))
+    return _running.guest.write_back(target, struct.pack('<Q', coarse(time.time_ns())))
 
 
 def _random(target: int, size: int) -> int:
-    return running.guest.write_back(target, os.urandom(min(size, _MAX_RANDOM)))
+    return _running.guest.write_back(target, os.urandom(min(size, _MAX_RANDOM)))
 
 
 def _no_file(*_: int) -> int:
@@ -286,13 +317,13 @@ def _nothing(*_: int) -> None:
 
 def _resolve(_base: int, name: int) -> int:
     with contextlib.suppress(GuestDied):  # 0 is an exception in the guest; a limit that was exceeded ends it soon
-        return running.guest.resolve(name)
+        return _running.guest.resolve(name)
     return 0
 
 
 def _source(name: int, size_at: int) -> int:
     with contextlib.suppress(GuestDied):
-        return running.guest.source(name, size_at)
+        return _running.guest.source(name, size_at)
     return 0
 
 

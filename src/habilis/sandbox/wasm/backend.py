@@ -1,7 +1,9 @@
 """The `wasm` backend."""
 
+import sys
 import threading
 
+from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.host.warm_guests import SilentHost, WarmGuests
 from habilis.sandbox.wasm.cache import compiled_component
@@ -35,10 +37,18 @@ class WasmBackend:
         if self._engine is None or self._warm_guests is None:
             with self._lock:
                 if self._engine is None or self._warm_guests is None:
+                    _check_host()
                     engine = WasmEngine.load(compiled_component())
                     self._warm_guests = WarmGuests(lambda: _warm(engine))
                     self._engine = engine
         return self._engine, self._warm_guests
+
+
+def _check_host() -> None:
+    """CPython 3.14.0 ends the process if it runs on a stack that it does not know, such as that of a guest."""
+    if sys.version_info[:3] == (3, 14, 0):
+        msg = 'the sandbox "wasm" does not work with CPython 3.14.0; install 3.14.1 or later'
+        raise SandboxError(msg)
 
 
 def _warm(engine: WasmEngine) -> WasmGuest:

@@ -3,10 +3,16 @@
 wasmtime's Python classes look up the type of a function at every call. The interface here is one function each way,
 text to text, so this module calls the C functions directly: 19 µs a call instead of 47, 11 µs a host call instead of
 80.
+
+A guest computes on a stack of its own, which can be left at every tick and at every message, and entered again on
+another thread. So a short request needs no thread but the caller's: it is begun there (`WasmGuest.begin`), and goes on
+on a worker only if it takes longer, or waits. Tools are called when that stack was left: they get the stack of a thread,
+as they expect.
 """
 
 import ctypes
 import importlib
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,40 +26,50 @@ from wasmtime import component
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, GuestSpec, HostSide, Interrupted, Stream
-from habilis.sandbox.host.workers import STACK, require_deep_stack
+from habilis.sandbox.host.guest_messages import is_quick
+from habilis.sandbox.wasm import clocks
 
 # The bindings are generated, untyped and pinned with the wasmtime version.
 ffi = importlib.import_module('wasmtime._bindings')
 
-WASM_STACK = STACK - (16 << 20)
-"""Large, so that Python raises `RecursionError` before the stack overflows."""
+WASM_STACK = 64 << 20
+"""Large, so that Python raises `RecursionError` before the stack overflows. Only the used part takes memory."""
 
-TICK = 0.01
-CLOCK_RESOLUTION = 100_000
-"""Resolution of the clocks inside, in nanoseconds."""
+BRIEF = 1
+"""Ticks after which `WasmGuest.begin` returns."""
+
+PATIENT = 2
+"""Ticks between two checks of a guest that computes."""
 
 MAX_MESSAGE = 256 << 20
 
 _STRING = ctypes.c_uint8(ffi.WASMTIME_COMPONENT_STRING.value if hasattr(ffi, 'WASMTIME_COMPONENT_STRING') else 12).value
 _bytes_new = ffi._wasm_byte_vec_new
 _bytes_delete = ffi._wasm_byte_vec_delete
-_call = ffi._wasmtime_component_func_call
+_call = ffi._wasmtime_component_func_call_async
+_poll = ffi._wasmtime_call_future_poll
+_drop = ffi._wasmtime_call_future_delete
+_set_deadline = ffi._wasmtime_context_set_epoch_deadline
 _as_bytes = ctypes.POINTER(ctypes.c_uint8)
 _TEXT_OFFSET = ffi.wasmtime_component_val_t.of.offset
 NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
 
 
-class _Running(threading.local):
-    """What runs on this thread. `host` is the host side of the guest."""
+_libc = ctypes.CDLL('msvcrt' if sys.platform == 'win32' else None)
+_is_answered = ctypes.cast(_libc.atoi, ffi.wasmtime_func_async_continuation_callback_t)
+"""`atoi` of the C library, which wasmtime calls with the address of `WasmGuest._flag`: the text `1` says that the reply is
+there. A function in Python would have to wait for the GIL, twice for each message."""
 
-    host: Any = None
+
+class _Running(threading.local):
+    """The guest that runs on this thread."""
+
     guest: Any = None
-    failure: BaseException | None = None
     started: float = 0.0
     used: float = 0.0
 
 
-running = _Running()
+_running = _Running()
 
 
 def context_of(store: Any) -> Any:
@@ -104,7 +120,7 @@ class WasmEngine:
         enter = self.component.get_export_index('enter')
         assert enter is not None
         self.enter_index = enter
-        self.ticker = Ticker(self.engine)
+        self.ticker = clocks.Ticker(self.engine)
 
     @classmethod
     def load(cls, compiled: Path) -> 'WasmEngine':
@@ -126,17 +142,17 @@ class WasmEngine:
         wall = next(name for name in self.component.type.imports(self.engine) if 'clocks/wall-clock' in name)
         with self.linker.root() as root:
             buffer = ctypes.create_string_buffer(name)
-            ffi.wasmtime_component_linker_instance_add_func(
-                root.ptr(), buffer, len(name), _on_host_call, None, NO_FINALIZER
+            ffi.wasmtime_component_linker_instance_add_func_async(
+                root.ptr(), buffer, len(name), _on_message, None, NO_FINALIZER
             )
             with root.add_instance(clock) as instance:
-                instance.add_func('now', _monotonic_now)
-                instance.add_func('resolution', _monotonic_resolution)
+                instance.add_func('now', clocks.monotonic_now)
+                instance.add_func('resolution', clocks.monotonic_resolution)
                 instance.add_func('subscribe-instant', _no_native_sleep)
                 instance.add_func('subscribe-duration', _no_native_sleep)
             with root.add_instance(wall) as instance:
-                instance.add_func('now', _wall_now)
-                instance.add_func('resolution', _wall_resolution)
+                instance.add_func('now', clocks.wall_now)
+                instance.add_func('resolution', clocks.wall_resolution)
 
     def start(self, spec: GuestSpec) -> 'WasmGuest':
         """A new instance of the component."""
@@ -153,19 +169,41 @@ class WasmGuest:
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
         self._set_limits(spec.limits)
-        ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), on_epoch, None, NO_FINALIZER)
-        self._store.set_wasi(self._wasi(spec))
-        self._store.set_epoch_deadline(1)
-        instance = engine.linker.instantiate(self._store, engine.component)
-        function: Any = instance.get_func(self._store, engine.enter_index)
-        self._function = byref(function._func)
         self._context = context_of(self._store)
+        self._store.set_wasi(self._wasi(spec))
+        ffi.wasmtime_context_epoch_deadline_async_yield_and_update(self._context, PATIENT)
+        self._error = ctypes.POINTER(ffi.wasmtime_error_t)()
+        self._function = byref(self._instantiate()._func)
         self._parameters = (ffi.wasmtime_component_val_t * 1)()
         self._parameters[0].kind = _STRING
         self._argument = _Argument.from_buffer(self._parameters, _TEXT_OFFSET)
         self._result = ffi.wasmtime_component_val_t()
         self._answer = _Answer.from_buffer(self._result, _TEXT_OFFSET)
-        self._references = byref(self._result), byref(self._result.of.string)
+        self._references = byref(self._result), byref(self._result.of.string), byref(self._error)
+        self._future: Any = None
+        """The running request."""
+
+        self._flag = ctypes.create_string_buffer(b'1')
+        self._continuation = ffi.wasmtime_async_continuation_t(_is_answered, ctypes.addressof(self._flag))
+        self._message: str | None = None
+        """What the guest waits for an answer to, and where that goes: `_reply`."""
+
+        self._reply: Any = None
+        self._failure: BaseException | None = None
+
+    def _instantiate(self) -> Any:
+        """Create the instance, and return its function."""
+        engine, raw = self._engine, ffi.wasmtime_component_instance_t()
+        linker, code = engine.linker.ptr(), engine.component.ptr()
+        future = ffi.wasmtime_component_linker_instantiate_async(
+            linker, self._context, code, byref(raw), byref(self._error)
+        )
+        while not _poll(future):
+            pass
+        _drop(future)
+        if self._error:
+            raise cast('Any', wasmtime.WasmtimeError)._from_ptr(self._error)
+        return cast('Any', component.Instance)._from_raw(raw).get_func(self._store, engine.enter_index)
 
     def assign(self, spec: GuestSpec) -> None:
         """Give a guest that was started ahead its limits and mounts. It must not have used a file yet."""
@@ -201,186 +239,158 @@ class WasmGuest:
 
     def enter(self, message: str, host: HostSide) -> str:
         """Send a request to the kernel and return its answer."""
-        require_deep_stack()
+        self._send(message, PATIENT)
+        return self.go_on(host)
+
+    def begin(self, message: str, host: HostSide) -> str | None:
+        """The same, but return soon: None if the request goes on with `go_on`, on any thread."""
+        self._send(message, BRIEF)
+        return self._advance(host, brief=True)
+
+    def go_on(self, host: HostSide) -> str:
+        """Go on with a request that was begun, and return its answer."""
+        answer = self._advance(host, brief=False)
+        assert answer is not None
+        return answer
+
+    def _send(self, message: str, ticks: int) -> None:
         if self._dead:
             raise GuestDied('broken', 'the interpreter has ended')
         self._interrupted = False  # it was meant for an earlier request; `host` has those for this one
-        running.host, running.guest, running.failure = host, self, None
+        self._message = self._failure = None
+        data = message.encode('utf-8')
+        self._argument.size, self._argument.data = len(data), data  # borrowed, until the request ends
+        _set_deadline(self._context, ticks)
+        result, _, error = self._references
+        self._future = _call(self._function, self._context, self._parameters, 1, result, 1, error)
+
+    def _advance(self, host: HostSide, *, brief: bool) -> str | None:
+        """Let the guest compute, and answer its messages. If `brief`, return None where this takes time."""
+        _running.guest, self._outputs['host'] = self, host
         if self._share < 1:
-            running.started, running.used = time.perf_counter(), time.thread_time()
-        self._outputs['host'] = host
+            _running.started, _running.used = time.perf_counter(), time.thread_time()
         ticker = self._engine.ticker
         ticker.start()
         try:
-            return self._enter(message.encode('utf-8'))
+            while not _poll(self._future):
+                if self._failure is not None:
+                    raise self._failure
+                if brief:
+                    return None
+                if self._message is None:
+                    self._check(host)
+                else:
+                    self._answer_with(host)
+            return self._end()
+        except BaseException as error:
+            self._stop()
+            if isinstance(error, Interrupted):
+                raise GuestDied('cancelled', 'interrupted') from None
+            raise
         finally:
             ticker.stop()
-            running.host = running.guest = None
-            self._outputs['host'] = None
+            _running.guest = self._outputs['host'] = None
 
-    def _enter(self, data: bytes) -> str:
-        argument, answer = self._argument, self._answer
-        argument.size, argument.data = len(data), data  # borrowed: the call copies it into the guest
-        result, answered = self._references
-        failed = _call(self._function, self._context, self._parameters, 1, result, 1)
-        argument.data = None
-        if failed:
-            self._dead = True
-            raise self._cause(failed)
+    def hear(self, message: Any, reply: Any, continuation: Any) -> None:
+        """The guest has sent a message, and waits. Called on its stack, where only what is quick is answered."""
+        self._flag[0] = b'0'
+        ctypes.memmove(continuation, byref(self._continuation), ctypes.sizeof(self._continuation))
+        try:
+            if message.size > MAX_MESSAGE:
+                raise GuestDied('broken', f'a message of {message.size:,} bytes')
+            self._message = ctypes.string_at(message.data, message.size).decode('utf-8', 'replace')
+            self._reply = reply
+            host = self._outputs['host']
+            if host is not None and is_quick(self._message):
+                self._answer_with(host)
+        except BaseException as error:
+            self._failure = error
+
+    def fail(self, error: BaseException) -> None:
+        """Say why the guest ends, before it does."""
+        self._failure = error
+
+    def _answer_with(self, host: HostSide) -> None:
+        if self._interrupted:
+            raise Interrupted
+        message, self._message = self._message, None
+        assert message is not None
+        reply = host.answer(message).encode('utf-8')
+        self._reply.kind = _STRING
+        _bytes_new(byref(self._reply.of.string), len(reply), ctypes.cast(ctypes.c_char_p(reply), _as_bytes))
+        self._flag[0] = b'1'
+
+    def _end(self) -> str:
+        """The answer to the request, which has ended."""
+        answer, error = self._answer, self._error
+        self._forget()
+        if error:
+            cause = _cause(error)
+            raise self._failure or cause
         size = answer.size
         if size > MAX_MESSAGE:
-            self._dead = True
             raise GuestDied('broken', f'the sandbox answered with {size:,} bytes')
         text = ctypes.string_at(answer.data, size)
-        _bytes_delete(answered)
+        _bytes_delete(self._references[1])
         return text.decode('utf-8', 'replace')
 
-    def _cause(self, pointer: object) -> BaseException:
-        error = cast('Any', wasmtime.WasmtimeError)._from_ptr(pointer)
-        failure = running.failure
-        if isinstance(failure, Interrupted):
-            return GuestDied('cancelled', 'interrupted')
-        if failure is not None:
-            return failure
-        if isinstance(error, wasmtime.ExitTrap):
-            return GuestDied('exit', f'the code ended the interpreter with exit code {error.code}')
-        text = str(error)
-        if 'call stack exhausted' in text:
-            return GuestDied('stack', 'the call stack is exhausted')
-        reason = text.rsplit('Caused by:', 1)[-1].strip().splitlines()[-1:] or ['unknown']
-        return GuestDied('broken', f'the interpreter crashed: {reason[0].strip()}')
+    def _forget(self) -> None:
+        _drop(self._future)
+        self._future = self._argument.data = self._reply = None
+
+    def _stop(self) -> None:
+        """End the running request, which ends the interpreter."""
+        self._dead = True
+        if self._future is not None:
+            self._forget()
 
     def interrupt(self) -> None:
-        """End the guest at its next tick or host call."""
+        """End the guest at its next tick or message."""
         self._interrupted = True
 
-    def check(self, host: HostSide) -> None:
+    def _check(self, host: HostSide) -> None:
         """At every tick: end if interrupted, sleep if the CPU share is used up."""
         if self._interrupted:
             raise Interrupted
         host.check()
         if self._share < 1:
-            used, passed = time.thread_time() - running.used, time.perf_counter() - running.started
+            used, passed = time.thread_time() - _running.used, time.perf_counter() - _running.started
             time.sleep(min(max(0.0, used / self._share - passed), 1.0))
 
     def close(self) -> None:
         """Free the instance's memory."""
-        self._dead = True
+        self._stop()
         self._store.close()
 
 
-@ffi.wasmtime_component_func_callback_t  # type: ignore[misc]
-def _on_host_call(
-    _data: object, _context: object, _type: object, args: Any, _nargs: object, results: Any, _nresults: object
-) -> int:
-    try:
-        message = args[0].of.string
-        if message.size > MAX_MESSAGE:
-            msg = f'a message of {message.size:,} bytes'
-            raise GuestDied('broken', msg)
-        if running.guest._interrupted:
-            raise Interrupted
-        text = ctypes.string_at(message.data, message.size).decode('utf-8', 'replace')
-        reply = running.host.answer(text).encode('utf-8')
-        result = results[0]
-        result.kind = _STRING
-        _bytes_new(byref(result.of.string), len(reply), ctypes.cast(ctypes.c_char_p(reply), _as_bytes))
-    except BaseException as error:
-        return _fail(error)
-    return 0
+def _cause(pointer: object) -> GuestDied:
+    error = cast('Any', wasmtime.WasmtimeError)._from_ptr(pointer)
+    if isinstance(error, wasmtime.ExitTrap):
+        return GuestDied('exit', f'the code ended the interpreter with exit code {error.code}')
+    text = str(error)
+    if 'call stack exhausted' in text:
+        return GuestDied('stack', 'the call stack is exhausted')
+    reason = text.rsplit('Caused by:', 1)[-1].strip().splitlines()[-1:] or ['unknown']
+    return GuestDied('broken', f'the interpreter crashed: {reason[0].strip()}')
 
 
-@ctypes.CFUNCTYPE(
-    ctypes.c_size_t,
-    cast('Any', ctypes.POINTER(ffi.wasmtime_context_t)),
-    ctypes.c_void_p,
-    ctypes.POINTER(ctypes.c_uint64),
-    ctypes.POINTER(ctypes.c_uint8),
-)
-def on_epoch(_context: object, _data: object, delta: Any, kind: Any) -> int:
-    delta[0] = 1
-    kind[0] = 0
-    guest = getattr(running, 'guest', None)
-    if guest is None:  # still being instantiated
-        return 0
-    try:
-        guest.check(running.host)
-    except BaseException as error:
-        return _fail(error)
-    return 0
-
-
-def _fail(error: BaseException) -> int:
-    """Make the guest trap; `WasmGuest._cause` returns the error."""
-    running.failure = error
-    pointer = ffi.wasmtime_error_new(ctypes.create_string_buffer(b'ended by the host'))
-    return ctypes.cast(pointer, ctypes.c_void_p).value or 0
-
-
-def coarse(nanoseconds: int) -> int:
-    """A time as the clocks inside show it."""
-    return nanoseconds // CLOCK_RESOLUTION * CLOCK_RESOLUTION
-
-
-def _monotonic_now(_store: object) -> int:
-    return coarse(time.monotonic_ns())
-
-
-def _wall_now(_store: object) -> component.Record:
-    return _record(*divmod(coarse(time.time_ns()), 1_000_000_000))
-
-
-def _monotonic_resolution(_store: object) -> int:
-    return CLOCK_RESOLUTION
-
-
-def _wall_resolution(_store: object) -> component.Record:
-    return _record(0, CLOCK_RESOLUTION)
-
-
-def _record(seconds: int, nanoseconds: int) -> component.Record:
-    record = component.Record()
-    record.seconds, record.nanoseconds = seconds, nanoseconds  # type: ignore[attr-defined]
-    return record
+@ffi.wasmtime_component_func_async_callback_t  # type: ignore[misc]
+def _on_message(
+    _data: object,
+    _context: object,
+    _type: object,
+    args: Any,
+    _nargs: object,
+    results: Any,
+    _nresults: object,
+    _error: object,
+    continuation: Any,
+) -> None:
+    _running.guest.hear(args[0].of.string, results[0], continuation)
 
 
 def _no_native_sleep(_store: object, _length: int) -> None:
     """Refuse native sleep, which could not be interrupted. The kernel sleeps on the host."""
     msg = 'native sleep is not available in the sandbox; use time.sleep or asyncio.sleep'
-    running.failure = GuestDied('broken', msg)
+    _running.guest.fail(GuestDied('broken', msg))
     raise wasmtime.WasmtimeError(msg)
-
-
-class Ticker:
-    """Advances the epoch every `TICK` seconds while a guest runs, which calls its `check`."""
-
-    def __init__(self, engine: wasmtime.Engine) -> None:
-        self._engine = engine
-        self._active = 0
-        self._asleep = False
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
-        threading.Thread(target=self._run, name='habilis-ticker', daemon=True).start()
-
-    def start(self) -> None:
-        """A guest starts to run."""
-        with self._lock:
-            self._active += 1
-            if self._asleep:
-                self._asleep = False
-                self._wake.set()
-
-    def stop(self) -> None:
-        """A guest has stopped."""
-        with self._lock:
-            self._active -= 1
-
-    def _run(self) -> None:
-        while True:
-            time.sleep(TICK)
-            self._engine.increment_epoch()
-            with self._lock:
-                self._asleep = self._active == 0
-                self._wake.clear()
-            if self._asleep:
-                self._wake.wait()

@@ -19,7 +19,6 @@ from habilis.core.limits import Limits
 from habilis.core.narrowing import fields_in
 from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.host.warm_guests import SilentHost
-from habilis.sandbox.host.workers import start_deep_thread
 from habilis.sandbox.wasm.engine import WasmEngine
 
 IMMORTAL = 5 << 28
@@ -66,15 +65,9 @@ def immortalize(data: bytes) -> bytes:
 
 def _list_objects(data: bytes) -> tuple[list[tuple[int, int]], int]:
     """Run the component once; its objects as pairs of address and type, and the one to leave mortal."""
-    answers: list[str] = []
-
-    def work() -> None:
-        guest = WasmEngine.compile(data).start(GuestSpec(limits=Limits(memory_mb=1024)))
-        answers.append(guest.enter(json.dumps({'op': 'run', 'code': LIST_OBJECTS}), SilentHost()))
-        guest.close()
-
-    start_deep_thread(work, 'habilis-immortal').join()
-    answer = fields_in(unpack(parse(answers[0]))) if answers else {}
+    guest = WasmEngine.compile(data).start(GuestSpec(limits=Limits(memory_mb=1024)))
+    answer = fields_in(unpack(parse(guest.enter(json.dumps({'op': 'run', 'code': LIST_OBJECTS}), SilentHost()))))
+    guest.close()
     match answer.get('value'):
         case (bytes(packed), int(mortal)):
             pass
