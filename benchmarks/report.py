@@ -82,8 +82,11 @@ class PeerRow:
     """Why it was not measured, and how to install it."""
 
     new: Pair | None = None
+    row: Pair | None = None
+    """Several in a row."""
+
     new_cold: Pair | None = None
-    """Compared with a Habilis sandbox without a prestarted interpreter."""
+    """Compared with Habilis sandboxes without a prestarted interpreter."""
 
     later: Pair | None = None
     rate: Pair | None = None
@@ -131,7 +134,7 @@ def _row_to_json(row: Row) -> dict[str, object]:
 
 
 def _peer_to_json(peer: PeerRow) -> dict[str, object]:
-    pairs = {'new': peer.new, 'new_cold': peer.new_cold, 'later': peer.later, 'rate': peer.rate}
+    pairs = {'new': peer.new, 'row': peer.row, 'new_cold': peer.new_cold, 'later': peer.later, 'rate': peer.rate}
     ratios = {f'{name}_ratio': pair.ratio if pair else None for name, pair in pairs.items()}
     return {**dataclasses.asdict(peer), **ratios}
 

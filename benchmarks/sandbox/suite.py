@@ -13,6 +13,8 @@ from habilis.sandbox.session import Sandbox
 
 GIGABYTE = 1 << 30
 MEGABYTE = 1 << 20
+ROW = 8
+"""New sandboxes one right after another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +160,14 @@ async def _measure_peer(peer: Peer, effort: Effort, progress: Progress) -> PeerR
     try:
         peer.start()
         try:
-            new, new_cold = await _compare_new(peer, effort.slow_rounds if peer.is_slow else effort.rounds)
+            rounds = effort.slow_rounds if peer.is_slow else effort.rounds
+            new = await _compare_new(peer, rounds)
+            row, new_cold = await _compare_rows(peer, max(3, rounds // ROW))
             return PeerRow(
                 peer=peer.name,
                 isolation=peer.isolation,
                 new=new,
+                row=row,
                 new_cold=new_cold,
                 later=await _compare_later(peer, effort.cells) if peer.keeps_state else None,
                 rate=await _compare_rate(peer, effort),
@@ -174,19 +179,38 @@ async def _measure_peer(peer: Peer, effort: Effort, progress: Progress) -> PeerR
         return PeerRow(peer=peer.name, isolation=peer.isolation, unavailable=reason)
 
 
-async def _compare_new(peer: Peer, rounds: int) -> tuple[Pair, Pair]:
-    """The peer compared with a new Habilis sandbox, with and without a prestarted interpreter."""
+async def _compare_new(peer: Peer, rounds: int) -> Pair:
+    """A new sandbox of the peer and of Habilis, after a pause in which both may start an interpreter ahead."""
 
     async def peer_new() -> float:
         started = time.perf_counter()
         session = peer.new()
         taken = time.perf_counter() - started
         peer.end(session)
+        await timings.settle()
         return taken
 
     peer.cycle()
-    warm, theirs, cold = await interleave(rounds, timings.new_sandbox, peer_new, timings.new_sandbox_cold)
-    return Pair(ours=warm, peer=theirs), Pair(ours=cold, peer=theirs)
+    ours, theirs = await interleave(rounds, timings.new_sandbox, peer_new)
+    return Pair(ours=ours, peer=theirs)
+
+
+async def _compare_rows(peer: Peer, rounds: int) -> tuple[Pair, Pair]:
+    """Several new sandboxes without a pause: of the peer, of Habilis, and of Habilis with nothing started ahead."""
+
+    async def peer_row() -> float:
+        started = time.perf_counter()
+        sessions = [peer.new() for _ in range(ROW)]
+        taken = (time.perf_counter() - started) / ROW
+        for session in sessions:
+            peer.end(session)
+        del sessions
+        await timings.settle()
+        return taken
+
+    row, cold = partial(timings.sandboxes_in_a_row, ROW), partial(timings.cold_sandboxes_in_a_row, ROW)
+    ours, theirs, ours_cold = await interleave(rounds, row, peer_row, cold)
+    return Pair(ours=ours, peer=theirs), Pair(ours=ours_cold, peer=theirs)
 
 
 async def _compare_later(peer: Peer, cells: int) -> Pair:
@@ -219,9 +243,11 @@ def _ratios(peers: list[PeerRow]) -> list[Row]:
     rows: list[Row] = []
     for name, bound in (('pyeryx', 1.0), ('docker', 0.01)):
         for found in peers:
-            if found.peer.startswith(name) and found.new and found.new_cold:
+            if found.peer.startswith(name) and found.new and found.row and found.new_cold:
                 label, target = f'new + first result ÷ {name}', Target(bound=bound)
-                for key, pair, note in (('new', found.new, ''), ('new_cold', found.new_cold, ', not prestarted')):
+                row = f', {ROW} in a row'
+                pairs = (found.new, ''), (found.row, row), (found.new_cold, f'{row}, not prestarted')
+                for key, (pair, note) in zip(('new', 'row', 'new_cold'), pairs, strict=True):
                     ratio = 1 / pair.ratio
                     rows.append(Row(key=f'{key}_by_{name}', label=label + note, unit='×', value=ratio, target=target))
     return rows

@@ -5,16 +5,18 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack, cast
+from unittest.mock import patch
 
 from benchmarks.fresh_process import run_python
 from benchmarks.measurement import Sample, process_memory, summarize
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Cell
-from habilis.sandbox.host import warm_guests
+from habilis.sandbox.host.warm_guests import WarmGuests
 from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
@@ -55,13 +57,36 @@ async def new_sandbox_with_mount() -> float:
 
 
 async def new_sandbox_cold() -> float:
-    """The same without a prestarted interpreter: others use those that are ready."""
-    others = [await Sandbox.create() for _ in range(warm_guests.COUNT)]
-    taken = await _new_sandbox(mounts={'/data': FOLDER})
-    for other in others:
-        await other.close()
+    """The same with nothing started ahead."""
+    with nothing_ahead():
+        taken = await _new_sandbox(mounts={'/data': FOLDER})
     await settle()
     return taken
+
+
+def nothing_ahead() -> AbstractContextManager[object]:
+    """Every sandbox starts its own interpreter."""
+    return patch.object(WarmGuests, 'take', return_value=None)
+
+
+async def sandboxes_in_a_row(count: int) -> float:
+    """Seconds for one of several new sandboxes with their first results, created one right after another."""
+    sandboxes: list[Sandbox] = []
+    started = time.perf_counter()
+    for _ in range(count):
+        sandboxes.append(await Sandbox.create())
+        check(await sandboxes[-1].run(CODE))
+    taken = (time.perf_counter() - started) / count
+    for sandbox in sandboxes:
+        await sandbox.close()
+    await settle()
+    return taken
+
+
+async def cold_sandboxes_in_a_row(count: int) -> float:
+    """The same with nothing started ahead."""
+    with nothing_ahead():
+        return await sandboxes_in_a_row(count)
 
 
 async def _new_sandbox(**settings: Unpack[SandboxSettings]) -> float:

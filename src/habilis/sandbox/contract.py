@@ -299,6 +299,16 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class QuickBackend(Backend, Protocol):
+    """A backend that starts a guest in a moment."""
+
+    def start_here(self, spec: GuestSpec, *, alone: bool) -> Guest | None:
+        """Like `start`, but on the thread of an event loop. None: it would take too long; `alone` says that a few
+        milliseconds are not."""
+        ...
+
+
 def python_of(backend: Backend) -> PythonTarget:
     """The Python for which packages of this backend are installed."""
     return getattr(backend, 'python', WASM_PYTHON)

@@ -317,7 +317,7 @@ class CellHost:
     @property
     def calls(self) -> list[ToolCall]:
         """The calls that have ended, in the order in which they started."""
-        return [call for _, call in sorted(self._calls, key=operator.itemgetter(0))]
+        return [call for _, call in sorted(self._calls, key=operator.itemgetter(0))] if self._calls else []
 
     def _cancel(self, body: str) -> str:
         task = self._tasks.pop(int(body), None) if body.isascii() and body.isdigit() and len(body) < 20 else None

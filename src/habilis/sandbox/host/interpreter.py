@@ -9,6 +9,7 @@ import asyncio
 import functools
 import logging
 import re
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -26,6 +27,7 @@ from habilis.sandbox.contract import (
     Guest,
     GuestDied,
     GuestSpec,
+    QuickBackend,
     Variable,
 )
 from habilis.sandbox.host import results
@@ -42,6 +44,9 @@ GRACE = 1.0
 SAVE_SECONDS = 5.0
 """Time limit for saving or loading the variables; the limit of a cell, if that is longer."""
 
+MAX_TURN = 0.001
+"""Seconds for which the short cells of one sandbox may keep the event loop."""
+
 MAX_PROBLEM = 2000
 MAX_BRIEF = 0.05
 """Seconds on the thread of the event loop after which a guest is never entered there again. It returns at a tick, but
@@ -50,7 +55,7 @@ not before a copy of its whole memory, which it may make again and again, has en
 T = TypeVar('T')
 _log = logging.getLogger(__name__)
 _eager: 'set[Interpreter]' = set()
-"""Those that are about to send a request."""
+"""Those that are about to start a guest, or to send it a request."""
 
 _SURROGATE = re.compile('[\ud800-\udfff]')
 
@@ -83,6 +88,9 @@ class Interpreter(Interruptible):
         self._alarm: tuple[asyncio.AbstractEventLoop, asyncio.TimerHandle] | None = None
         """For the time limit of a request, and kept for the next ones: one for each takes 7 % of a small cell."""
 
+        self._paused = 0.0
+        """When `_is_alone` last let other tasks run."""
+
         self.is_fresh = True
         """Whether no request was sent to the guest yet."""
 
@@ -96,7 +104,7 @@ class Interpreter(Interruptible):
         options = self._options
         grant = options.network.grant if options.network else None
         spec = GuestSpec(limits=options.limits, mounts=options.mounts, network=grant)
-        self._guest = guest = await start_guest(self.backend, spec)
+        self._guest = guest = await start_guest(self.backend, spec, alone=await self._is_alone())
         self._brief_guest = guest if isinstance(guest, BriefGuest) and not self._guards else None
         self.is_fresh = True
         self.described = None if options.variables or self.checkpoint is not None else {}
@@ -166,7 +174,7 @@ class Interpreter(Interruptible):
         self, code: str, rules: CodeRules | None, host: CellHost, seconds: float, *, describe: bool = False
     ) -> Cell:
         """Run a cell. If its guest must be replaced, the next request starts from the checkpoint."""
-        brief = await self._brief_turn()
+        brief = self._brief_guest is not None and await self._is_alone()
         self._host = host
         self.described = None
         self._cells += 1
@@ -212,7 +220,7 @@ class Interpreter(Interruptible):
         self, request: dict[str, Json], host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]
     ) -> T:
         """Send a request that is not a cell. If the guest fails, the variables are rolled back."""
-        brief = await self._brief_turn()
+        brief = self._brief_guest is not None and await self._is_alone()
         if request['op'] != 'save':
             self.described = None
         try:
@@ -228,15 +236,16 @@ class Interpreter(Interruptible):
         finally:
             host.close()
 
-    async def _brief_turn(self) -> bool:
-        """Let other tasks run. Whether the next request can begin on this thread: no other one needs a core now."""
-        if self._brief_guest is None:
-            return False
-        _eager.add(self)
-        try:
-            await asyncio.sleep(0)
-        finally:
-            _eager.discard(self)
+    async def _is_alone(self) -> bool:
+        """Whether no other sandbox needs a core now: then what is short is done on this thread. Lets other tasks run, if
+        they could not for a moment."""
+        if time.monotonic() > self._paused + MAX_TURN:
+            _eager.add(self)
+            try:
+                await asyncio.sleep(0)
+            finally:
+                _eager.discard(self)
+            self._paused = time.monotonic()
         return not _eager and WORKERS.is_idle
 
     async def _enter(
@@ -416,8 +425,10 @@ class Interpreter(Interruptible):
         return max(SAVE_SECONDS, self._options.limits.seconds)
 
 
-async def start_guest(backend: Backend, spec: GuestSpec) -> Guest:
-    """Start a guest on a worker. It is closed if the caller is cancelled meanwhile."""
+async def start_guest(backend: Backend, spec: GuestSpec, *, alone: bool = False) -> Guest:
+    """Start a guest, on a worker if that takes time. It is closed if the caller is cancelled meanwhile."""
+    if isinstance(backend, QuickBackend) and (guest := backend.start_here(spec, alone=alone)) is not None:
+        return guest
     return await WORKERS.start(lambda: backend.start(spec), discard=_close_late).result()
 
 

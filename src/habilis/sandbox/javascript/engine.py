@@ -37,7 +37,7 @@ CONFIGURATION = f'epochs, {WASM_STACK} bytes of stack'
 
 _MODULE, _FULFILLED, _REJECTED = 1, 1, 2  # constants of the module
 _NO_SUCH_FILE, _INVALID = 8, 28  # of WASI
-_TICKS = 2
+_TICKS = 3
 _MAX_NAME, _MAX_RANDOM = 1000, 1000
 
 Value = int

@@ -9,6 +9,8 @@ from habilis.sandbox.host.warm_guests import SilentHost, WarmGuests
 from habilis.sandbox.wasm.cache import compiled_component
 from habilis.sandbox.wasm.engine import WasmEngine, WasmGuest
 
+MOST_WARM = 8
+
 
 class WasmBackend:
     """CPython in WebAssembly. Needs no installation; a new sandbox takes a few milliseconds."""
@@ -24,14 +26,13 @@ class WasmBackend:
         """Start an instance; the first one of a process loads the component, and builds it if necessary."""
         engine, warm_guests = self._load()
         warm = warm_guests.take()
-        if warm is None:
-            return engine.start(spec)
-        try:
-            warm.assign(spec)
-        except BaseException:  # a folder that cannot be opened
-            warm.close()
-            raise
-        return warm
+        return engine.start(spec) if warm is None else _assigned(warm, spec)
+
+    def start_here(self, spec: GuestSpec, *, alone: bool) -> Guest | None:
+        """An instance that was started ahead, or a new one if nothing else needs this thread."""
+        if self._engine is None or not (self._warm_guests or alone):
+            return None
+        return self.start(spec)
 
     def _load(self) -> tuple[WasmEngine, WarmGuests[WasmGuest]]:
         if self._engine is None or self._warm_guests is None:
@@ -39,7 +40,7 @@ class WasmBackend:
                 if self._engine is None or self._warm_guests is None:
                     _check_host()
                     engine = WasmEngine.load(compiled_component())
-                    self._warm_guests = WarmGuests(lambda: _warm(engine))
+                    self._warm_guests = WarmGuests(lambda: _warm(engine), most=MOST_WARM)
                     self._engine = engine
         return self._engine, self._warm_guests
 
@@ -57,3 +58,12 @@ def _warm(engine: WasmEngine) -> WasmGuest:
     guest = engine.start(GuestSpec())
     guest.enter('{"op":"warm"}', SilentHost())
     return guest
+
+
+def _assigned(warm: WasmGuest, spec: GuestSpec) -> WasmGuest:
+    try:
+        warm.assign(spec)
+    except BaseException:  # a folder that cannot be opened
+        warm.close()
+        raise
+    return warm

@@ -6,7 +6,7 @@ import time
 import wasmtime
 from wasmtime import component
 
-TICK = 0.005
+TICK = 0.004
 CLOCK_RESOLUTION = 100_000
 """Resolution of the clocks inside, in nanoseconds."""
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from ctypes import byref
+from ctypes import addressof, byref
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -35,26 +35,39 @@ ffi = importlib.import_module('wasmtime._bindings')
 WASM_STACK = 64 << 20
 """Large, so that Python raises `RecursionError` before the stack overflows. Only the used part takes memory."""
 
-BRIEF = 1
+BRIEF = 2
 """Ticks after which `WasmGuest.begin` returns."""
 
-PATIENT = 2
+PATIENT = 3
 """Ticks between two checks of a guest that computes."""
 
 MAX_MESSAGE = 256 << 20
 
 _STRING = ctypes.c_uint8(ffi.WASMTIME_COMPONENT_STRING.value if hasattr(ffi, 'WASMTIME_COMPONENT_STRING') else 12).value
-_bytes_new = ffi._wasm_byte_vec_new
-_bytes_delete = ffi._wasm_byte_vec_delete
-_call = ffi._wasmtime_component_func_call_async
-_poll = ffi._wasmtime_call_future_poll
-_drop = ffi._wasmtime_call_future_delete
-_set_deadline = ffi._wasmtime_context_set_epoch_deadline
 _as_bytes = ctypes.POINTER(ctypes.c_uint8)
 _TEXT_OFFSET = ffi.wasmtime_component_val_t.of.offset
 NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
+_ADDRESS, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 
 
+def _by_address(name: str, result: Any, *parameters: Any) -> Any:
+    """A function of wasmtime that takes addresses: they are converted faster than pointers with types."""
+    function = ffi.dll[name]
+    function.restype, function.argtypes = result, parameters
+    return function
+
+
+_bytes_new = ffi._wasm_byte_vec_new
+_bytes_delete = _by_address('wasm_byte_vec_delete', None, _ADDRESS)
+_call = _by_address(
+    'wasmtime_component_func_call_async', _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _SIZE, _ADDRESS, _SIZE, _ADDRESS
+)
+_instantiate = _by_address(
+    'wasmtime_component_linker_instantiate_async', _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS
+)
+_poll = _by_address('wasmtime_call_future_poll', ctypes.c_bool, _ADDRESS)
+_drop = _by_address('wasmtime_call_future_delete', None, _ADDRESS)
+_set_deadline = _by_address('wasmtime_context_set_epoch_deadline', None, _ADDRESS, ctypes.c_uint64)
 _libc = ctypes.CDLL('msvcrt' if sys.platform == 'win32' else None)
 _is_answered = ctypes.cast(_libc.atoi, ffi.wasmtime_func_async_continuation_callback_t)
 """`atoi` of the C library, which wasmtime calls with the address of `WasmGuest._flag`: the text `1` says that the reply is
@@ -70,6 +83,10 @@ class _Running(threading.local):
 
 
 _running = _Running()
+
+
+def _address(pointer: Any) -> int:
+    return addressof(pointer.contents)
 
 
 def context_of(store: Any) -> Any:
@@ -169,22 +186,29 @@ class WasmGuest:
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
         self._set_limits(spec.limits)
-        self._context = context_of(self._store)
         self._store.set_wasi(self._wasi(spec))
-        ffi.wasmtime_context_epoch_deadline_async_yield_and_update(self._context, PATIENT)
+        context = context_of(self._store)
+        ffi.wasmtime_context_epoch_deadline_async_yield_and_update(context, PATIENT)
+        self._context = _address(context)
         self._error = ctypes.POINTER(ffi.wasmtime_error_t)()
-        self._function = byref(self._instantiate()._func)
-        self._parameters = (ffi.wasmtime_component_val_t * 1)()
-        self._parameters[0].kind = _STRING
-        self._argument = _Argument.from_buffer(self._parameters, _TEXT_OFFSET)
-        self._result = ffi.wasmtime_component_val_t()
+        self._function = self._instantiate()._func
+        self._parameter, self._result = ffi.wasmtime_component_val_t(), ffi.wasmtime_component_val_t()
+        self._parameter.kind = _STRING
+        self._argument = _Argument.from_buffer(self._parameter, _TEXT_OFFSET)
         self._answer = _Answer.from_buffer(self._result, _TEXT_OFFSET)
-        self._references = byref(self._result), byref(self._result.of.string), byref(self._error)
-        self._future: Any = None
+        self._places = (
+            self._context,
+            addressof(self._parameter),
+            1,
+            addressof(self._result),
+            1,
+            addressof(self._error),
+        )
+        self._future: int | None = None
         """The running request."""
 
         self._flag = ctypes.create_string_buffer(b'1')
-        self._continuation = ffi.wasmtime_async_continuation_t(_is_answered, ctypes.addressof(self._flag))
+        self._continuation = ffi.wasmtime_async_continuation_t(_is_answered, addressof(self._flag))
         self._message: str | None = None
         """What the guest waits for an answer to, and where that goes: `_reply`."""
 
@@ -194,10 +218,8 @@ class WasmGuest:
     def _instantiate(self) -> Any:
         """Create the instance, and return its function."""
         engine, raw = self._engine, ffi.wasmtime_component_instance_t()
-        linker, code = engine.linker.ptr(), engine.component.ptr()
-        future = ffi.wasmtime_component_linker_instantiate_async(
-            linker, self._context, code, byref(raw), byref(self._error)
-        )
+        linker, code = _address(engine.linker.ptr()), _address(engine.component.ptr())
+        future = _instantiate(linker, self._context, code, addressof(raw), addressof(self._error))
         while not _poll(future):
             pass
         _drop(future)
@@ -261,8 +283,7 @@ class WasmGuest:
         data = message.encode('utf-8')
         self._argument.size, self._argument.data = len(data), data  # borrowed, until the request ends
         _set_deadline(self._context, ticks)
-        result, _, error = self._references
-        self._future = _call(self._function, self._context, self._parameters, 1, result, 1, error)
+        self._future = _call(addressof(self._function), *self._places)
 
     def _advance(self, host: HostSide, *, brief: bool) -> str | None:
         """Let the guest compute, and answer its messages. If `brief`, return None where this takes time."""
@@ -331,7 +352,7 @@ class WasmGuest:
         if size > MAX_MESSAGE:
             raise GuestDied('broken', f'the sandbox answered with {size:,} bytes')
         text = ctypes.string_at(answer.data, size)
-        _bytes_delete(self._references[1])
+        _bytes_delete(addressof(answer))
         return text.decode('utf-8', 'replace')
 
     def _forget(self) -> None:
