@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Coroutine, Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -228,8 +229,19 @@ def server(quick: Quick = False, json: Json = False, check: Check = False) -> No
 
 
 @app.command()
-def engines(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+def engines(
+    quick: Quick = False,
+    json: Json = False,
+    check: Check = False,
+    scaling: Annotated[
+        Path | None, typer.Option(help='Measure 1, 2, 4, … processes instead, and draw this SVG.', metavar='FILE')
+    ] = None,
+) -> None:
     """Many scripted runs of three steps: in this process, in workers, and on Ray and Dask if they are installed."""
+    if scaling is not None:
+        from benchmarks.engines.scaling import measure_scaling
+
+        _run(lambda progress: measure_scaling(scaling, quick=quick, progress=progress), json=json, check=check)
     from benchmarks.engines.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)

@@ -44,9 +44,9 @@ async def _rows(name: str, opened: Opened, count: int) -> list[Row]:
         url = f'sqlite:{Path(folder) / "runs.db"}'
         store = open_store(url)
         async with opened(url) as engine:
-            await _run(engine, store, 8)  # starts everything
+            await run_tasks(engine, store, 8)  # starts everything
             memory, cpu, began = _peak(), _cpu(), time.perf_counter()
-            await _run(engine, store, count, first=100)
+            await run_tasks(engine, store, count, first=100)
             seconds = time.perf_counter() - began
         cpu = _cpu() - cpu  # that of workers counts when they have ended
         await store.close()
@@ -64,7 +64,8 @@ async def _rows(name: str, opened: Opened, count: int) -> list[Row]:
     ]
 
 
-async def _run(engine: Engine, store: Store, count: int, *, first: int = 0) -> None:
+async def run_tasks(engine: Engine, store: Store, count: int, *, first: int = 0) -> None:
+    """Do so many scripted runs, and check their answers."""
     tasks = (MapTask(number=first + number, task='Count.') for number in range(count))
     async for outcome in map_tasks(TaskMap(app=APP), tasks, engine=engine, store=store):
         assert isinstance(outcome.result, TaskResult), outcome.error

@@ -237,8 +237,8 @@ class Interpreter(Interruptible):
             host.close()
 
     async def _is_alone(self) -> bool:
-        """Whether no other sandbox needs a core now: then what is short is done on this thread. Lets other tasks run, if
-        they could not for a moment."""
+        """Whether no other sandbox needs a core now: then what is short is done on this thread. Lets other tasks run,
+        if they could not for a moment."""
         if time.monotonic() > self._paused + MAX_TURN:
             _eager.add(self)
             try:
@@ -251,8 +251,8 @@ class Interpreter(Interruptible):
     async def _enter(
         self, message: str, host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T], *, brief: bool
     ) -> T:
-        """Send a message and read the answer. What takes longer than a moment is done by a worker: neither the guest, nor
-        a forged answer, may block the event loop."""
+        """Send a message and read the answer. What takes longer than a moment is done by a worker: neither the guest,
+        nor a forged answer, may block the event loop."""
         guest = self._guest
         assert guest is not None
         work: Callable[[], str] = functools.partial(guest.enter, message, host)

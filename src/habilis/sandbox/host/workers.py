@@ -1,8 +1,8 @@
 """The threads that run guests.
 
-A guest blocks its thread while it computes or waits for a tool, and needs a large stack. Threads are created when all
-are busy, and reused: a new one costs more than a small cell. They are daemons, so a thread that is stuck in a tool does
-not keep the process alive.
+A guest blocks its thread while it computes or waits for a tool, and one that runs JavaScript needs a large stack.
+Threads are created when all are busy, and reused: a new one costs more than a small cell. They are daemons, so a thread
+that is stuck in a tool does not keep the process alive.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ KEEP_IDLE = 16
 """Number of idle threads that stay; others end after some time."""
 
 IDLE_SECONDS = 30.0
-STACK = 80 << 20
+STACK = 32 << 20
 """Stack size of a worker in bytes; only the used part takes memory."""
 
 _thread = threading.local()

@@ -6,8 +6,8 @@ text to text, so this module calls the C functions directly: 19 µs a call inste
 
 A guest computes on a stack of its own, which can be left at every tick and at every message, and entered again on
 another thread. So a short request needs no thread but the caller's: it is begun there (`WasmGuest.begin`), and goes on
-on a worker only if it takes longer, or waits. Tools are called when that stack was left: they get the stack of a thread,
-as they expect.
+on a worker only if it takes longer, or waits. Tools are called when that stack was left: they get the stack of a
+thread, as they expect.
 """
 
 import ctypes
@@ -70,8 +70,8 @@ _drop = _by_address('wasmtime_call_future_delete', None, _ADDRESS)
 _set_deadline = _by_address('wasmtime_context_set_epoch_deadline', None, _ADDRESS, ctypes.c_uint64)
 _libc = ctypes.CDLL('msvcrt' if sys.platform == 'win32' else None)
 _is_answered = ctypes.cast(_libc.atoi, ffi.wasmtime_func_async_continuation_callback_t)
-"""`atoi` of the C library, which wasmtime calls with the address of `WasmGuest._flag`: the text `1` says that the reply is
-there. A function in Python would have to wait for the GIL, twice for each message."""
+"""`atoi` of the C library, which wasmtime calls with the address of `WasmGuest._flag`: the text `1` says that the reply
+is there. A function in Python would have to wait for the GIL, twice for each message."""
 
 
 class _Running(threading.local):
@@ -83,6 +83,10 @@ class _Running(threading.local):
 
 
 _running = _Running()
+
+
+def _no_error() -> Any:
+    return ctypes.POINTER(ffi.wasmtime_error_t)()
 
 
 def _address(pointer: Any) -> int:
@@ -190,20 +194,14 @@ class WasmGuest:
         context = context_of(self._store)
         ffi.wasmtime_context_epoch_deadline_async_yield_and_update(context, PATIENT)
         self._context = _address(context)
-        self._error = ctypes.POINTER(ffi.wasmtime_error_t)()
+        self._error = _no_error()
         self._function = self._instantiate()._func
         self._parameter, self._result = ffi.wasmtime_component_val_t(), ffi.wasmtime_component_val_t()
         self._parameter.kind = _STRING
         self._argument = _Argument.from_buffer(self._parameter, _TEXT_OFFSET)
         self._answer = _Answer.from_buffer(self._result, _TEXT_OFFSET)
-        self._places = (
-            self._context,
-            addressof(self._parameter),
-            1,
-            addressof(self._result),
-            1,
-            addressof(self._error),
-        )
+        parameter, result, error = map(addressof, (self._parameter, self._result, self._error))
+        self._places = self._context, parameter, 1, result, 1, error
         self._future: int | None = None
         """The running request."""
 
