@@ -117,10 +117,11 @@ def configuration() -> wasmtime.Config:
     config.epoch_interruption = True
     ffi.wasmtime_config_async_stack_size_set(config.ptr(), WASM_STACK + (1 << 20))
     config.max_wasm_stack = WASM_STACK
+    ffi.wasmtime_config_concurrency_support_set(config.ptr(), False)  # of components: each has one task
     return config
 
 
-CONFIGURATION = f'epochs, {WASM_STACK} bytes of stack'
+CONFIGURATION = f'epochs, {WASM_STACK} bytes of stack, no concurrency'
 
 
 def compile_component(data: bytes) -> bytes:
