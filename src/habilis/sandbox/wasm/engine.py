@@ -20,6 +20,7 @@ from wasmtime import component
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, GuestSpec, HostSide, Interrupted, Stream
+from habilis.sandbox.guest.bridge import PIECE
 from habilis.sandbox.host.workers import STACK, require_deep_stack
 
 # The bindings are generated, untyped and pinned with the wasmtime version.
@@ -150,6 +151,7 @@ class WasmGuest:
         self._engine = engine
         self._interrupted = False
         self._dead = False
+        self._pieces: list[str] = []  # of a long answer
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
         self._set_limits(spec.limits)
@@ -205,6 +207,7 @@ class WasmGuest:
         if self._dead:
             raise GuestDied('broken', 'the interpreter has ended')
         self._interrupted = False  # it was meant for an earlier request; `host` has those for this one
+        self._pieces.clear()
         running.host, running.guest, running.failure = host, self, None
         if self._share < 1:
             running.started, running.used = time.perf_counter(), time.thread_time()
@@ -231,9 +234,16 @@ class WasmGuest:
         if size > MAX_MESSAGE:
             self._dead = True
             raise GuestDied('broken', f'the sandbox answered with {size:,} bytes')
-        text = ctypes.string_at(answer.data, size)
+        text = ctypes.string_at(answer.data, size).decode('utf-8', 'replace')
         _bytes_delete(answered)
-        return text.decode('utf-8', 'replace')
+        return ''.join((*self._pieces, text)) if self._pieces else text
+
+    def add_piece(self, piece: str) -> str:
+        """Keep a piece of a long answer, whose rest follows. The reply to the guest is empty."""
+        self._pieces.append(piece)
+        if len(piece) != PIECE or len(self._pieces) > MAX_MESSAGE // PIECE:
+            raise GuestDied('broken', f'the sandbox answered with {len(self._pieces):,} pieces')
+        return ''
 
     def _cause(self, pointer: object) -> BaseException:
         error = cast('Any', wasmtime.WasmtimeError)._from_ptr(pointer)
@@ -281,7 +291,8 @@ def _on_host_call(
         if running.guest._interrupted:
             raise Interrupted
         text = ctypes.string_at(message.data, message.size).decode('utf-8', 'replace')
-        reply = running.host.answer(text).encode('utf-8')
+        guest, host = running.guest, running.host
+        reply = (guest.add_piece(text[1:]) if text[:1] == 'a' else host.answer(text)).encode('utf-8')
         result = results[0]
         result.kind = _STRING
         _bytes_new(byref(result.of.string), len(reply), ctypes.cast(ctypes.c_char_p(reply), _as_bytes))
