@@ -207,7 +207,6 @@ class WasmGuest:
         if self._dead:
             raise GuestDied('broken', 'the interpreter has ended')
         self._interrupted = False  # it was meant for an earlier request; `host` has those for this one
-        self._pieces.clear()
         running.host, running.guest, running.failure = host, self, None
         if self._share < 1:
             running.started, running.used = time.perf_counter(), time.thread_time()
@@ -236,7 +235,8 @@ class WasmGuest:
             raise GuestDied('broken', f'the sandbox answered with {size:,} bytes')
         text = ctypes.string_at(answer.data, size).decode('utf-8', 'replace')
         _bytes_delete(answered)
-        return ''.join((*self._pieces, text)) if self._pieces else text
+        pieces, self._pieces = self._pieces, []
+        return ''.join((*pieces, text)) if pieces else text
 
     def add_piece(self, piece: str) -> str:
         """Keep a piece of a long answer, whose rest follows. The reply to the guest is empty."""
