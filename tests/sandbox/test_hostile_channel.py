@@ -10,6 +10,7 @@ import pytest
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.session import Sandbox
+from habilis.sandbox.wasm import engine
 from tests.sandbox.hostile import HOST, KERNEL, assert_right, attack, breaking_attack, kind_of, prepare
 from tests.waiting import until
 
@@ -251,6 +252,16 @@ async def test_an_answer_that_is_not_text_makes_the_cell_broken(sandbox: Sandbox
     await sandbox.run(KERNEL + f'type(kernel).enter = lambda self, message: {answer}')
     assert kind_of(await sandbox.run('1')) in {'broken', 'exit'}
     await assert_right(sandbox)
+
+
+@pytest.mark.parametrize(
+    'sent', ["while True: host('a' + 'x' * 65536)", "host('a' + 'x' * 65536)", "host('a' + 'x' * 65537)", "host('a')"]
+)
+async def test_forged_pieces_of_an_answer_break_at_most_the_sandbox(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, sent: str
+) -> None:
+    monkeypatch.setattr(engine, 'MAX_MESSAGE', 1 << 20)
+    assert kind_of(await attack(sandbox, HOST + sent)) == 'broken'
 
 
 async def test_strange_fields_of_an_error_become_text(sandbox: Sandbox) -> None:

@@ -10,6 +10,7 @@ import pytest
 from habilis import Limits, Sandbox
 from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import BriefGuest, GuestDied, GuestSpec, Interrupted, Mount, Stream
+from habilis.sandbox.guest.bridge import PIECE
 from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.wasm.engine import WasmEngine, WasmGuest
 
@@ -139,3 +140,11 @@ async def test_one_that_was_started_ahead_has_the_mounts_it_gets_and_no_others(
             assert (await without.run('open("/in/x")')).error
             assert (await without.run('import os\nos.listdir("/")')).error
     assert all(not spec.mounts for spec in made[-4:]), 'none of them was started ahead'
+
+
+async def test_an_answer_of_any_length_arrives_whole() -> None:
+    async with await Sandbox.create() as sandbox:
+        for length in (*range(2 * PIECE - 60, 2 * PIECE + 5), 20 * PIECE):
+            text = 'é' + 'x' * length + 'é'
+            assert (await sandbox.run(f'text = "é" + "x" * {length} + "é"\ntext')).value == text
+            assert text.encode() in await sandbox.snapshot()

@@ -2,8 +2,8 @@
 
 The first character of a message says what it is: `o`/`e` output, `c` call a tool, `s` submit an asynchronous one,
 `k` cancel it, `r` the result of work that a tool has given, `w` wait, `i` ask for input, `n` use the network, `x` tell
-the exit code, `l` tell the lines of the statement that begins. A reply that starts with `!` ends the cell; the rest
-is the kind of the limit and, after a space, what to tell.
+the exit code, `l` tell the lines of the statement that begins, `a` a piece of a long answer. A reply that starts with
+`!` ends the cell; the rest is the kind of the limit and, after a space, what to tell.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any, cast
 from habilis.core.codec import CodecError, Json, NotPlain, check_size, dump, pack, parse, unpack
 
 Reply = tuple[bool, object]
+PIECE = 1 << 16
+"""Characters of a piece. The caches of a processor hold all copies of it: 1 MB at once takes half as long again."""
 
 
 class CellEnded(BaseException):

@@ -149,7 +149,8 @@ def _save_together(values: Values, namespace: Values, shared: Values) -> bytes:
     saver = Saver(file, namespace, shared)
     saver.dump(values)
     sources = {name: ''.join(linecache.getlines(name)) for name in saver.filenames if name.startswith(CELL_PREFIX)}
-    return file.getvalue() + _dumps(sources, 5)
+    file.write(_dumps(sources, 5))
+    return file.getvalue()
 
 
 def _module(name: str) -> types.ModuleType:

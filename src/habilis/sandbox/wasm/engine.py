@@ -26,6 +26,7 @@ from wasmtime import component
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, GuestSpec, HostSide, Interrupted, Stream
+from habilis.sandbox.guest.bridge import PIECE
 from habilis.sandbox.host.guest_messages import is_quick
 from habilis.sandbox.wasm import clocks
 
@@ -188,6 +189,7 @@ class WasmGuest:
         self._engine = engine
         self._interrupted = False
         self._dead = False
+        self._pieces: list[str] = []  # of a long answer
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
         self._set_limits(spec.limits)
@@ -318,10 +320,14 @@ class WasmGuest:
         try:
             if message.size > MAX_MESSAGE:
                 raise GuestDied('broken', f'a message of {message.size:,} bytes')
-            self._message = ctypes.string_at(message.data, message.size).decode('utf-8', 'replace')
-            self._reply = reply
+            text, self._reply = ctypes.string_at(message.data, message.size).decode('utf-8', 'replace'), reply
+            if text[:1] == 'a':
+                self._add_piece(text[1:])
+                self._put('')
+                return
+            self._message = text
             host = self._outputs['host']
-            if host is not None and is_quick(self._message):
+            if host is not None and is_quick(text):
                 self._answer_with(host)
         except BaseException as error:
             self._failure = error
@@ -335,7 +341,11 @@ class WasmGuest:
             raise Interrupted
         message, self._message = self._message, None
         assert message is not None
-        reply = host.answer(message).encode('utf-8')
+        self._put(host.answer(message))
+
+    def _put(self, text: str) -> None:
+        """Reply to the guest, when it is entered again."""
+        reply = text.encode('utf-8')
         self._reply.kind = _STRING
         _bytes_new(byref(self._reply.of.string), len(reply), ctypes.cast(ctypes.c_char_p(reply), _as_bytes))
         self._flag[0] = b'1'
@@ -350,9 +360,16 @@ class WasmGuest:
         size = answer.size
         if size > MAX_MESSAGE:
             raise GuestDied('broken', f'the sandbox answered with {size:,} bytes')
-        text = ctypes.string_at(answer.data, size)
+        text = ctypes.string_at(answer.data, size).decode('utf-8', 'replace')
         _bytes_delete(addressof(answer))
-        return text.decode('utf-8', 'replace')
+        pieces, self._pieces = self._pieces, []
+        return ''.join((*pieces, text)) if pieces else text
+
+    def _add_piece(self, piece: str) -> None:
+        """Keep a piece of a long answer, whose rest follows."""
+        self._pieces.append(piece)
+        if len(piece) != PIECE or len(self._pieces) > MAX_MESSAGE // PIECE:
+            raise GuestDied('broken', f'the sandbox answered with {len(self._pieces):,} pieces')
 
     def _forget(self) -> None:
         _drop(self._future)

@@ -12,6 +12,7 @@ import wit_world  # pyright: ignore[reportMissingImports]
 cast('Any', stdlib).install()
 
 from habilis.core.codec import dump  # noqa: E402
+from habilis.sandbox.guest.bridge import PIECE  # noqa: E402
 from habilis.sandbox.guest.kernel import Kernel  # noqa: E402 - the standard library must be in memory first
 
 COMMON = """
@@ -82,7 +83,8 @@ def _fill_holes() -> list[bytes]:
     return fillers
 
 
-KERNEL = Kernel(cast('Any', wit_world).host)
+HOST = cast('Any', wit_world).host
+KERNEL = Kernel(HOST)
 KERNEL.install()
 _warm(KERNEL)
 sys.path[:] = []
@@ -96,5 +98,10 @@ class WitWorld(cast('Any', wit_world).WitWorld):
     """The exports of the component."""
 
     def enter(self, message: str) -> str:
-        """Handle one request of the host."""
-        return KERNEL.enter(message)
+        """Handle one request of the host. A long answer is sent in pieces, before the last one is returned."""
+        answer = KERNEL.enter(message)
+        sent = 0
+        while len(answer) - sent > PIECE:
+            HOST('a' + answer[sent : sent + PIECE])
+            sent += PIECE
+        return answer[sent:]
