@@ -70,6 +70,11 @@ class Connections:
             if not self._by_address[connection.address]:
                 del self._by_address[connection.address]
 
+    def close(self) -> None:
+        """Close what is left when the server has stopped: one that was accepted late, or whose client does not read."""
+        for connection in tuple(self._live):
+            connection.abort('the server has stopped')
+
     def _close_one(self) -> bool:
         """Close the connection that has waited for its request the longest, to make room for another."""
         waiting = [connection for connection in self._live if connection.is_waiting()]

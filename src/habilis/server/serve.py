@@ -22,15 +22,17 @@ _BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: cl
 
 
 class _StoppableServer(uvicorn.Server):
-    """Ends what would not end by itself, before it waits for the answers under way."""
+    """Ends what would not end by itself, before and after it waits for the answers under way."""
 
-    def __init__(self, config: uvicorn.Config, before_stop: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, before_stop: Callable[[], None], connections: Connections) -> None:
         super().__init__(config)
         self._before_stop = before_stop
+        self._connections = connections
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._before_stop()
         await super().shutdown(sockets)
+        self._connections.close()
 
 
 def make_server(app: ASGIApp, settings: HttpSettings, before_stop: Callable[[], None] = lambda: None) -> uvicorn.Server:
@@ -54,7 +56,7 @@ def make_server(app: ASGIApp, settings: HttpSettings, before_stop: Callable[[], 
         log_level='warning',
         server_header=False,
     )
-    return _StoppableServer(config, before_stop)
+    return _StoppableServer(config, before_stop, connections)
 
 
 def listen(settings: HttpSettings) -> socket.socket:
