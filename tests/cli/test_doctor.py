@@ -2,7 +2,6 @@
 
 import functools
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,31 +64,8 @@ def test_the_json_has_what_a_machine_needs() -> None:
 
 def test_what_is_optional_and_missing_says_how_to_get_it() -> None:
     for finding in findings().values():
-        if finding['status'] == 'absent' and finding['name'] != 'docker':
+        if finding['status'] == 'absent':
             assert finding['advice']
-
-
-# Docker ---------------------------------------------------------------------------------------------------------------
-
-
-def test_without_docker_it_says_which_isolation_is_in_use(tmp_path: Path) -> None:
-    found = findings_in({'PATH': str(tmp_path)})
-    assert 'wasm, inside this process' in found['isolation']['detail']
-    assert 'Docker is not available and not needed' in found['isolation']['detail']
-    assert found['docker']['status'] == 'absent'
-    assert 'not installed' in found['docker']['detail']
-
-
-def test_a_docker_command_without_an_engine_is_recognized(fake_docker: Callable[[str], Environment]) -> None:
-    found = findings_in(fake_docker('echo "Cannot connect to the Docker daemon" >&2; exit 1'))['docker']
-    assert found['status'] == 'absent'
-    assert 'no engine answers (Cannot connect to the Docker daemon)' in found['detail']
-
-
-def test_a_docker_engine_is_found(fake_docker: Callable[[str], Environment]) -> None:
-    found = findings_in(fake_docker('[ "$1" = version ] && echo 28.1'))
-    assert found['docker']['detail'] == 'engine 28.1'
-    assert found['isolation']['values']['docker'] is True
 
 
 def test_a_backend_without_an_engine_an_extra_or_a_key_is_not_ticked_and_says_how_to_get_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from habilis import Limits, Sandbox
-from habilis.core.errors import HabilisError, SandboxClosed
+from habilis.core.errors import HabilisError, SandboxClosed, SandboxError
 from habilis.sandbox.session import SyncSandbox
 
 
@@ -45,6 +45,36 @@ async def test_both_kinds_work_side_by_side() -> None:
         with Sandbox.create_sync() as two:
             both = await asyncio.gather(one.run('1'), asyncio.to_thread(two.run, '2'))
     assert [cell.value for cell in both] == [1, 2]
+
+
+def test_a_sandbox_goes_on_in_a_second_event_loop_once_the_first_has_ended() -> None:
+    """Also where requests wait for each other, and for the variables to be saved in the background."""
+
+    async def use(sandbox: Sandbox) -> list[object]:
+        return [cell.value for cell in await asyncio.gather(*(sandbox.run('big = bytes(1 << 24)\n1') for _ in 'abc'))]
+
+    sandbox = asyncio.run(Sandbox.create())
+    assert [asyncio.run(use(sandbox)) for _ in range(3)] == [[1, 1, 1]] * 3
+    asyncio.run(sandbox.install())
+    asyncio.run(sandbox.close())
+
+
+def test_a_sandbox_that_another_event_loop_uses_refuses_until_it_is_free() -> None:
+    entered, go = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        entered.set()
+        go.wait(60)
+
+    with Sandbox.create_sync(tools=[wait]) as sandbox, ThreadPoolExecutor(1) as threads:
+        running = threads.submit(sandbox.run, 'wait()\n1')
+        entered.wait(60)
+        for request in (sandbox.sandbox.run('2'), sandbox.sandbox.close()):
+            with pytest.raises(SandboxError, match='another event loop'):
+                asyncio.run(request)
+        go.set()
+        assert running.result().value == 1
+        assert asyncio.run(sandbox.sandbox.run('2')).value == 2
 
 
 def test_threads_may_have_their_own_and_may_share_one() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import select
 import socket
 import threading
@@ -134,6 +135,16 @@ def test_who_does_not_read_an_answer_is_dropped(port: int) -> None:
         closed = select.poll()
         closed.register(connection, select.POLLHUP | select.POLLERR)
         assert closed.poll(1000 * PATIENCE)
+
+
+@pytest.mark.slow
+def test_no_connection_outlives_the_server() -> None:
+    with contextlib.ExitStack() as opened:
+        with running(ServiceSettings(port=0, keys=(KEY,))) as url, _large_file(_port(url)) as request:
+            unread = opened.enter_context(_connect(_port(url), buffer=4096))
+            unread.sendall(request)
+            assert unread.recv(1)
+        gc.collect()  # warns of a transport that was left open
 
 
 def test_an_answer_that_takes_longer_than_a_request_may_arrives_whole(port: int) -> None:

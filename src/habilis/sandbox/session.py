@@ -39,7 +39,7 @@ T = TypeVar('T')
 class Sandbox(FileAccess):
     """One interpreter. Create it with `create`; use it as an async context manager, or `close` it.
 
-    Cells run one at a time, in the order of the calls. Tasks may share a sandbox.
+    Cells run one at a time, in the order of the calls. Tasks may share a sandbox, and event loops use it in turn.
     """
 
     def __init__(self, interpreter: Interpreter, options: SandboxOptions) -> None:
@@ -47,7 +47,7 @@ class Sandbox(FileAccess):
         self._interpreter = interpreter
         super().__init__(options)
         self._turns = ExclusiveUse()
-        self._installing = asyncio.Lock()
+        self._installing = ExclusiveUse()
         self._saver: asyncio.Task[None] | None = None
         self._failure: GuestFailed | None = None
         self.code_rules: CodeRules | None = options.code_rules
@@ -178,12 +178,12 @@ class Sandbox(FileAccess):
     async def close(self) -> None:
         """Stop the running cell and free all resources, even if the caller is cancelled. May be called twice."""
         if self._turns.closing is None:
+            self._turns.closing = asyncio.create_task(self._free(self._turns.lock))
             self._interpreter.interrupt()
-            self._turns.closing = asyncio.create_task(self._free())
         await asyncio.shield(self._turns.closing)
 
-    async def _free(self) -> None:
-        async with self._turns.lock:
+    async def _free(self, lock: asyncio.Lock) -> None:
+        async with lock:
             await self._interpreter.close()
             if self._options.workspace is not None:
                 await WORKERS.submit(self._options.workspace.close)
@@ -308,7 +308,7 @@ class Sandbox(FileAccess):
     @property
     def busy(self) -> bool:
         """Whether a request is running."""
-        return self._turns.lock.locked()
+        return self._turns.busy
 
     @property
     def last_used(self) -> float:
@@ -361,7 +361,7 @@ class Sandbox(FileAccess):
 
     async def _add_packages(self, packages: Iterable[str], *, replaces: bool) -> None:
         """Download packages while cells run, then continue in an interpreter that has them."""
-        async with self._installing:
+        async with self._installing.next():
             added = await self._options.packages.add(packages, replaces=replaces)
             if added == self._options.packages:
                 return

@@ -70,6 +70,11 @@ class Connections:
             if not self._by_address[connection.address]:
                 del self._by_address[connection.address]
 
+    def close(self) -> None:
+        """Close what is left when the server has stopped: one that was accepted late, or whose client does not read."""
+        for connection in tuple(self._live):
+            connection.abort('the server has stopped')
+
     def _close_one(self) -> bool:
         """Close the connection that has waited for its request the longest, to make room for another."""
         waiting = [connection for connection in self._live if connection.is_waiting()]
@@ -167,6 +172,10 @@ class Connection:
 
 
 def _refusal(reason: str) -> bytes:
-    body = json.dumps({'error': f'{reason}; close some, or try again later'}).encode()
-    head = f'HTTP/1.1 429 Too Many Requests\r\nContent-Length: {len(body)}\r\nContent-Type: application/json\r\n'
+    """A problem as in RFC 9457; `error` is what the other services have."""
+    detail = f'{reason}; close some, or try again later'
+    problem = {'type': 'about:blank', 'title': 'TooManyConnections', 'status': 429, 'detail': detail, 'error': detail}
+    body = json.dumps(problem).encode()
+    kind = 'application/problem+json'
+    head = f'HTTP/1.1 429 Too Many Requests\r\nContent-Length: {len(body)}\r\nContent-Type: {kind}\r\n'
     return f'{head}Retry-After: 5\r\nConnection: close\r\n\r\n'.encode() + body

@@ -22,15 +22,17 @@ _BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: cl
 
 
 class _StoppableServer(uvicorn.Server):
-    """Ends what would not end by itself, before it waits for the answers under way."""
+    """Ends what would not end by itself, before and after it waits for the answers under way."""
 
-    def __init__(self, config: uvicorn.Config, before_stop: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, before_stop: Callable[[], None], connections: Connections) -> None:
         super().__init__(config)
         self._before_stop = before_stop
+        self._connections = connections
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._before_stop()
         await super().shutdown(sockets)
+        self._connections.close()
 
 
 def make_server(app: ASGIApp, settings: HttpSettings, before_stop: Callable[[], None] = lambda: None) -> uvicorn.Server:
@@ -54,7 +56,7 @@ def make_server(app: ASGIApp, settings: HttpSettings, before_stop: Callable[[], 
         log_level='warning',
         server_header=False,
     )
-    return _StoppableServer(config, before_stop)
+    return _StoppableServer(config, before_stop, connections)
 
 
 def listen(settings: HttpSettings) -> socket.socket:
@@ -63,29 +65,35 @@ def listen(settings: HttpSettings) -> socket.socket:
     return socket.create_server((settings.host.strip('[]'), settings.port), family=family, backlog=512)
 
 
+class _Watched(asyncio.Protocol):
+    """What both protocols tell the object that watches their connection."""
+
+    _watched: Connection
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._watched.end()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._watched.hold_answers(True)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._watched.hold_answers(False)
+        super().resume_writing()
+
+
 def _http_protocol(connections: Connections) -> type[H11Protocol]:
     """The HTTP protocol of uvicorn, with connections that are watched."""
 
-    class Http(H11Protocol):
+    class Http(_Watched, H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self._watched = Connection(connections, transport, _address(self.client), self._awaited)
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._watched.end()
-            super().connection_lost(exc)
-
         def handle_websocket_upgrade(self, event: Any) -> None:
             self._watched.end()
             super().handle_websocket_upgrade(event)
-
-        def pause_writing(self) -> None:
-            self._watched.hold_answers(True)
-            super().pause_writing()
-
-        def resume_writing(self) -> None:
-            self._watched.hold_answers(False)
-            super().resume_writing()
 
         def _awaited(self) -> object:
             cycle = cast('RequestResponseCycle | None', self.cycle)
@@ -99,7 +107,7 @@ def _http_protocol(connections: Connections) -> type[H11Protocol]:
 def _websocket_protocol(connections: Connections) -> type[WebSocketsSansIOProtocol]:
     """The WebSocket protocol of uvicorn, with connections that are watched."""
 
-    class WebSocket(WebSocketsSansIOProtocol):
+    class WebSocket(_Watched, WebSocketsSansIOProtocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._watched = Connection(connections, transport, _address(self.client), self._awaited)
@@ -110,18 +118,6 @@ def _websocket_protocol(connections: Connections) -> type[WebSocketsSansIOProtoc
                 # The head is complete, so it is not a handshake: it has a body, or one of its headers is malformed.
                 self.transport.write(b''.join(self.conn.data_to_send()) or _BAD_REQUEST)
                 self.transport.close()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._watched.end()
-            super().connection_lost(exc)
-
-        def pause_writing(self) -> None:
-            self._watched.hold_answers(True)
-            super().pause_writing()
-
-        def resume_writing(self) -> None:
-            self._watched.hold_answers(False)
-            super().resume_writing()
 
         def _awaited(self) -> object:
             return None if self.handshake_complete else 'a handshake'

@@ -28,7 +28,7 @@ async def test_the_first_chat_of_a_folder_asks_once_how_to_share_it(
     await chats.chat(second, [READ])
     assert len(first.questions) == 2
     assert first.questions[0].startswith('Share ')
-    assert first.questions[0].endswith('/project with the code: read, write or no? [r/w/n] ')
+    assert first.questions[0].endswith('/project with the code?\nread, write or no? [r/w/n] ')
     assert second.questions == []
     assert [text for role, text in await turns() if role == 'assistant'] == ['a note', 'It is read-only.', 'a note']
     assert (place.folder / 'note.txt').read_text() == 'a note'
@@ -82,7 +82,7 @@ async def test_the_home_folder_is_asked_about_with_a_warning_until_the_answer_is
     person = Person(answers=[''])
     await chats.chat(person, [])
     assert person.questions == [
-        'This folder has all your files: keys, mails, everything.\nShare ~ with the code: read, write or no? [r/w/N] '
+        'This folder has all your files: keys, mails, everything.\nShare ~ with the code?\nread, write or no? [r/w/N] '
     ]
     await chats.chat(Person(), [])
     assert remembered_share(place.folder) == 'no'

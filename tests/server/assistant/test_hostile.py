@@ -1,7 +1,6 @@
 """Callers of the assistant that mean harm: ids of others, floods, giants, nonsense in every place."""
 
 import contextlib
-import json
 import os
 import resource
 import select
@@ -18,6 +17,7 @@ from pydantic import BaseModel
 from habilis.core.errors import ModelError
 from habilis.server.assistant.api import OPERATIONS
 from habilis.server.assistant.conversations import MAX_OPEN
+from habilis.server.assistant.models import ProblemModel
 from habilis.server.settings import AssistantSettings, HttpSettings
 from habilis.server.users import Users
 from habilis.tools import tool
@@ -296,7 +296,9 @@ def test_ten_thousand_connections_are_refused_and_leave_the_server_well(serve: S
         late = opened.enter_context(socket.create_connection(('127.0.0.1', port)))
         head, _, body = late.recv(1 << 16).partition(b'\r\n\r\n')
         assert b' 429 ' in head
-        assert 'connections from this address' in json.loads(body)['error']
+        assert b'application/problem+json' in head
+        problem = ProblemModel.model_validate_json(body)
+        assert (problem.status, 'connections from this address' in problem.detail) == (429, True)
         opened.close()
         with httpx2.Client(base_url=address, timeout=60) as user:
             for _ in range(1000):

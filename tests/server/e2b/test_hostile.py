@@ -15,6 +15,8 @@ from e2b import InvalidArgumentException, NotFoundException, SandboxException, S
 from e2b.exceptions import TimeoutException
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
+from habilis.sandbox.backends import backend
+from habilis.server.e2b.machine import HostedMachine
 from habilis.server.settings import ServiceSettings
 from tests.requirements import require_namespaces
 from tests.server.e2b.serving import KEYS, Server
@@ -40,6 +42,31 @@ def test_what_is_not_a_file_of_the_sandbox_cannot_be_written(sandbox: Sandbox, p
     with pytest.raises((InvalidArgumentException, SandboxException)):
         sandbox.files.write(path, 'x')
     assert sandbox.commands.run('echo fine').stdout == 'fine\n'
+
+
+async def test_a_machine_leaves_no_pipe_open_if_its_end_is_cancelled() -> None:
+    """As that of a machine that expires in the moment in which the server stops."""
+    require_namespaces()
+    before = _open_pipes()
+    machine = HostedMachine(backend('process'), ServiceSettings(), 'me')
+    await machine.start(seconds=60, env={})
+    assert len(_open_pipes() - before) == 2
+    closing = asyncio.create_task(machine.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    assert _open_pipes() == before
+    await machine.close()
+
+
+def _open_pipes() -> set[str]:
+    """The descriptors of this process through which machines get their requests."""
+    found: set[str] = set()
+    for descriptor in Path('/proc/self/fd').iterdir():
+        with contextlib.suppress(OSError):
+            if descriptor.readlink().name == 'requests':
+                found.add(descriptor.name)
+    return found
 
 
 def test_a_fifo_of_the_code_does_not_block(sandbox: Sandbox) -> None:

@@ -20,7 +20,8 @@ async def choose_share(front: FrontEnd, folder: str) -> Share:
     choices = 'r/w/N' if wide else 'r/w/n'
     default = 'no' if wide else ''  # an Enter that was meant for a message must not share anything
     while True:
-        question = f'{warning}Share {shown_path(folder)} with the code: read, write or no? [{choices}] '
+        # the path may fill any number of rows, so the prompt has a line of its own
+        question = f'{warning}Share {shown_path(folder)} with the code?\nread, write or no? [{choices}] '
         answer = await front.ask(question)
         share = None if answer is None else _ANSWERS.get(answer.strip().lower() or default)
         if share is not None:

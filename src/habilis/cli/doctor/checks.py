@@ -194,34 +194,6 @@ def _self_test() -> Iterator[Finding]:
     )
 
 
-def _isolation() -> Iterator[Finding]:
-    from habilis.sandbox.backends import backend
-    from habilis.sandbox.docker.command import find_engine
-
-    engine, problem = find_engine()
-    level = backend(DEFAULT_BACKEND).isolation
-    note = 'Docker is available but not used' if engine else 'Docker is not available and not needed'
-    yield Finding(
-        name='isolation',
-        status='ok',
-        detail=f'{DEFAULT_BACKEND}, inside this process; {note}',
-        values={'backend': DEFAULT_BACKEND, 'isolation': level, 'docker': bool(engine)},
-    )
-    if engine:
-        yield Finding(name='docker', status='ok', detail=f'engine {engine}', values={'version': engine})
-    else:
-        yield Finding(name='docker', status='absent', detail=f'optional; {problem}')
-
-
-def _optional() -> Iterator[Finding]:
-    name, purpose = 'componentize-py', 'builds the sandbox from source'
-    version = _installed_version(name)
-    if version is None:
-        yield Finding(name=name, status='absent', detail=f'optional, {purpose}', advice=f'pip install {name}')
-    else:
-        yield Finding(name=name, status='ok', detail=f'{version}, {purpose}', values={'version': version})
-
-
 def _installed_version(distribution: str) -> str | None:
     """Version of a distribution; None if it is not installed."""
     try:
@@ -239,6 +211,4 @@ _CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     'compiled code': _compiled,
     'backends': _backends,
     SELF_TEST: _self_test,
-    'isolation': _isolation,
-    'optional': _optional,
 }

@@ -11,13 +11,30 @@ _callers: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar('_call
 
 
 class ExclusiveUse:
-    """Lets one request at a time use a sandbox."""
+    """Lets one request at a time use a sandbox. One that nobody uses may go on in another event loop."""
 
     def __init__(self) -> None:
-        self.lock = asyncio.Lock()
+        self._lock = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.closing: asyncio.Task[None] | None = None
         self.last_used = time.monotonic()
         """When a request last started or ended."""
+
+    @property
+    def lock(self) -> asyncio.Lock:
+        """The lock of the running event loop. Raises `SandboxError` if a request of another loop has not ended."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self.busy:
+                msg = 'a request of another event loop uses this sandbox; await it first, or use one loop only'
+                raise SandboxError(msg)
+            self._loop, self._lock = loop, asyncio.Lock()
+        return self._lock
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is running."""
+        return self._lock.locked()
 
     @property
     def closed(self) -> bool:
@@ -37,13 +54,13 @@ class ExclusiveUse:
         try:
             self.check_open()
         except BaseException:
-            self.lock.release()
+            self._lock.release()
             raise
         self.last_used = time.monotonic()
 
     async def __aexit__(self, *_error: object) -> None:
         self.last_used = time.monotonic()
-        self.lock.release()
+        self._lock.release()
 
     def called_from_inside(self) -> '_CalledFromInside':
         """A context in which requests of the same sandbox are refused, for its tools: they would deadlock."""

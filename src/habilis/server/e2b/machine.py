@@ -146,11 +146,6 @@ class HostedMachine:
         self._stop()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join, 10)
-        if self._inbox is not None:
-            self._inbox.abort()
-        if self._reader >= 0:
-            os.close(self._reader)
-            self._reader = -1
         await WORKERS.submit(self._remove_root)
 
     def _stop(self) -> None:
@@ -159,6 +154,10 @@ class HostedMachine:
         self._stopped = True
         if self._guest is not None:
             self._guest.interrupt()
+        if self._inbox is not None:  # here, as `close` may be cancelled while it waits
+            self._inbox.abort()
+        if self._reader >= 0:
+            os.close(self._reader)
         self._ready.cancel()
         for future in self._pending.values():
             if not future.done():
