@@ -59,6 +59,20 @@ def test_a_sandbox_goes_on_in_a_second_event_loop_once_the_first_has_ended() -> 
     asyncio.run(sandbox.close())
 
 
+def test_large_variables_outlive_the_event_loop_that_was_saving_them() -> None:
+    async def make(count: int) -> None:
+        assert (await sandbox.run(f'big = [str(i) for i in range({count})]')).ok
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert sandbox.busy, 'they are not being saved'
+
+    sandbox = asyncio.run(Sandbox.create())
+    for count in (200_000, 300_000):
+        asyncio.run(make(count))
+        assert asyncio.run(sandbox.run('len(big)')).value == count
+    asyncio.run(sandbox.close())
+
+
 def test_a_sandbox_that_another_event_loop_uses_refuses_until_it_is_free() -> None:
     entered, go = threading.Event(), threading.Event()
 

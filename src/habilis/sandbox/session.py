@@ -228,7 +228,7 @@ class Sandbox(FileAccess):
             before = await WORKERS.submit(lambda: [(folder, folder.scan()) for folder in folders]) if folders else []
             self._turns.check_open()
             host = self._make_host(limit, on_output)
-            cell = await self._interpreter.run(code, self.code_rules, host, limit, describe=describe)
+            cell = await self._interpreter.run(code, self.code_rules, host, describe=describe)
             if self._interpreter.unsaved:
                 self._save_soon()
             if not folders:

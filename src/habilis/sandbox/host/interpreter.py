@@ -170,9 +170,7 @@ class Interpreter(Interruptible):
 
     # Cells and other requests -----------------------------------------------------------------------------------------
 
-    async def run(
-        self, code: str, rules: CodeRules | None, host: CellHost, seconds: float, *, describe: bool = False
-    ) -> Cell:
+    async def run(self, code: str, rules: CodeRules | None, host: CellHost, *, describe: bool = False) -> Cell:
         """Run a cell. If its guest must be replaced, the next request starts from the checkpoint."""
         brief = self._brief_guest is not None and await self._is_alone()
         self._host = host
@@ -185,7 +183,7 @@ class Interpreter(Interruptible):
             return results.parse_cell(answer, host, cells, describe=describe)
 
         try:
-            done = await self._enter(message, host, seconds, read, brief=brief)
+            done = await self._enter(message, host, read, brief=brief)
             cell, self.described = done.cell, done.described
             self._remember(done)
             died = False
@@ -224,7 +222,8 @@ class Interpreter(Interruptible):
         if request['op'] != 'save':
             self.described = None
         try:
-            return await self._enter(self._message(request), host, seconds, read, brief=brief)
+            keeps = request['op'] == 'save'
+            return await self._enter(self._message(request), host, read, brief=brief, keeps=keeps)
         except (GuestDied, CodecError) as error:
             await self.roll_back()
             reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
@@ -249,10 +248,10 @@ class Interpreter(Interruptible):
         return not _eager and WORKERS.is_idle
 
     async def _enter(
-        self, message: str, host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T], *, brief: bool
+        self, message: str, host: CellHost, read: Callable[[dict[str, Json]], T], *, brief: bool, keeps: bool = False
     ) -> T:
         """Send a message and read the answer. What takes longer than a moment is done by a worker: neither the guest,
-        nor a forged answer, may block the event loop."""
+        nor a forged answer, may block the event loop. If the caller is cancelled the guest ends, unless `keeps`."""
         guest = self._guest
         assert guest is not None
         work: Callable[[], str] = functools.partial(guest.enter, message, host)
@@ -265,11 +264,12 @@ class Interpreter(Interruptible):
                 self._brief_guest = None
         job = WORKERS.start(lambda: self._guarded(lambda: read(parse_answer(work()))))
         self._entered = host, guest, job
-        self._set_alarm(seconds)
+        self._set_alarm(host.seconds_limit)
         try:
-            return await job.future
+            return await (asyncio.shield(job.future) if keeps else job.future)
         except asyncio.CancelledError:
-            await self._stop(host, guest, job)
+            if not keeps or not await job.ends_well():
+                await self._stop(host, guest, job)
             raise
         finally:
             self._entered = None

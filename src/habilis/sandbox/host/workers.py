@@ -84,6 +84,15 @@ class WorkerCall(Generic[T]):
                 WORKERS.submit(lambda: self._free(found, failed=False))
             raise
 
+    async def ends_well(self) -> bool:
+        """Wait for the call although its caller was cancelled, as by the end of an event loop. False if it fails, or if
+        the caller is cancelled once more."""
+        try:
+            await asyncio.wait([self.future])
+        except asyncio.CancelledError:
+            return False
+        return self.future.exception() is None
+
     def run(self) -> Callable[[], None]:
         """Make the call, on the worker. Returns a function that reports the outcome to the event loop."""
         outcome: object

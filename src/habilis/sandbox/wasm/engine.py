@@ -279,6 +279,9 @@ class WasmGuest:
     def _send(self, message: str, ticks: int) -> None:
         if self._dead:
             raise GuestDied('broken', 'the interpreter has ended')
+        if self._future is not None:  # two threads in one store would end the process
+            msg = 'a guest does one request at a time'
+            raise RuntimeError(msg)
         self._interrupted = False  # it was meant for an earlier request; `host` has those for this one
         self._message = self._failure = None
         data = message.encode('utf-8')
