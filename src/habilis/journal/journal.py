@@ -221,6 +221,7 @@ class Journal(Activity):
             self._closed_by = JournalError(f'the journal of {self.run} is closed; open it again to resume the run')
         async with self._lock:  # wait for an append in progress
             self._closed = True
+            self._scopes.clear()  # its tasks refer to the journal by their contexts
             await leases.release_run(self.store, self.run, self._lease)
 
     # Writing ----------------------------------------------------------------------------------------------------------

@@ -300,6 +300,10 @@ class Toolbox:
         """Let no further call of the cell begin, not even one that is waiting. Thread-safe."""
         self._calls.close()
 
+    def release(self) -> None:
+        """The run is over. The sandbox has functions of the toolbox: each would keep the other alive."""
+        self._calls.sandbox = None
+
     def cancel(self) -> None:
         """End the cell, and cancel the calls that threads of sandboxes wait for: the code gets an error."""
         self._calls.end()

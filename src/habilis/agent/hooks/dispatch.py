@@ -47,7 +47,6 @@ class Dispatcher:
         self._agent = agent
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
-        self._context.run(_current.set, self)
         self._waiting: deque[AgentEvent] = deque()
         self._pump: asyncio.Task[None] | None = None
         self.step = 0
@@ -133,10 +132,14 @@ class Dispatcher:
         return self._pump
 
     async def _deliver(self) -> None:
-        while self._waiting:
-            event = self._waiting.popleft()
-            for hook in self._hooks:
-                await self._show(hook, event)
+        token = _current.set(self)
+        try:
+            while self._waiting:
+                event = self._waiting.popleft()
+                for hook in self._hooks:
+                    await self._show(hook, event)
+        finally:
+            _current.reset(token)  # or its context would keep this alive, and this its context
 
     async def _show(self, hook: Hook, event: AgentEvent) -> None:
         try:
