@@ -116,10 +116,20 @@ class Journal(Activity):
         Raises `RunBusy` if the run exists.
         """
         info, records = await create_run(store, replace(info, status='running'), opened, path=path, attached=attached)
+        return await cls.begin(store, info, records)
+
+    @classmethod
+    async def begin(cls, store: Store, info: RunInfo, records: Sequence[Record]) -> Self:
+        """Open a run that this process has just created, without reading it. Raises `RunBusy` if another has begun it.
+
+        `info` and `records` are what `create_run` returned.
+        """
         journal = await cls._claim(store, info, Lease(epoch=0), 'fail')
         for record in records:
             journal.index.add(record)
         journal._seq = len(records)
+        if info.status != 'running':
+            journal._pending.append(_RUNNING)
         return journal
 
     @classmethod
