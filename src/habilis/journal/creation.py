@@ -11,7 +11,7 @@ from habilis.journal.contract import BLOB_BYTES, Record, RunInfo, Store
 from habilis.journal.encoding import digest_of
 from habilis.journal.errors import check_run_name
 
-_FEW = 8
+_FEW, _SHALLOW = 8, 2
 _LARGE = 10**18
 _UNKNOWN = BLOB_BYTES + 1
 
@@ -78,9 +78,9 @@ def _max_length(value: Json, depth: int = 0) -> int:
         return 12 * len(value) + 2  # a character beyond 0xffff is written as two escapes
     if value is None or type(value) is bool:
         return 5
-    if type(value) is int:
-        return 20 if -_LARGE < value < _LARGE else _UNKNOWN
-    if type(value) is not dict or depth > 1 or len(value) > _FEW:
+    if type(value) is int or type(value) is float:
+        return 25 if -_LARGE < value < _LARGE else _UNKNOWN  # also if it is no number
+    if type(value) is not dict or depth > _SHALLOW or len(value) > _FEW:
         return _UNKNOWN
     length = 2
     for name, item in value.items():

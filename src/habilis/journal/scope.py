@@ -289,7 +289,7 @@ class Scope:
             await journal.diverge(parent_of(path), left, f'{path} was recorded with different arguments')
             return None
         if entry is None or (entry.end is None and entry.answered is None):
-            left = self._skipped(path) if is_in_order(path) else []
+            left = self._skipped(path) if index.was_loaded and is_in_order(path) else []
             if left:
                 await journal.diverge(parent_of(left[0]), left, f'{path} starts where {left[0]} was recorded')
             if journal.scope_state(parent_of(path)).cancelled:

@@ -8,12 +8,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
-from typing import Protocol, cast, runtime_checkable
+from typing import ParamSpec, Protocol, cast, runtime_checkable
 
 from habilis.agent.events import AgentEvent, HookFailed
 from habilis.models.contract import Message
 
 logger = logging.getLogger('habilis.agent')
+
+P = ParamSpec('P')
 
 GRACE = 5.0
 """Seconds that hooks get to finish when their run is closed."""
@@ -67,6 +69,11 @@ class Dispatcher:
     def has_hooks(self) -> bool:
         """Whether there are any hooks."""
         return bool(self._hooks)
+
+    def report(self, kind: Callable[P, AgentEvent], *args: P.args, **fields: P.kwargs) -> None:
+        """Queue an event of this kind for all hooks. It is made only if there are any."""
+        if self._hooks and not self.is_muted:
+            self.emit(kind(*args, **fields))
 
     def emit(self, event: AgentEvent) -> None:
         """Queue an event for all hooks."""
