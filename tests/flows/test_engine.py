@@ -2,7 +2,9 @@
 
 import asyncio
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -12,9 +14,11 @@ from habilis.flows.engine import is_abandoned
 from habilis.flows.targets import TargetNotFound
 from habilis.journal import Journal, MemoryStore, RunInfo
 from habilis.journal.questions import answer_run
+from habilis.journal.stores.wrapper import StoreWrapper
 from tests.flows import app
 from tests.flows.processes import Place
 
+T = TypeVar('T')
 EVERYTHING = 'tests.flows.app:everything'
 
 
@@ -83,6 +87,36 @@ async def test_the_engine_of_this_process_does_jobs_side_by_side(place: Place) -
         assert outcome.value == [effect.upper() for effect in app.all_effects(name)]
     await engine.close()
     assert sorted(place.effects) == sorted(app.all_effects('a') + app.all_effects('b'))
+
+
+class Watched(StoreWrapper):
+    """A store that tells its operations."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.operations: list[str] = []
+
+    async def _do(self, operation: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+        self.operations.append(operation)
+        return await work()
+
+
+async def test_the_engine_of_this_process_reads_nothing_of_a_run_that_it_has_just_recorded() -> None:
+    store = Watched()
+    engine = LocalEngine(store)
+    run = await engine.submit(Job(target='tests.flows.app:inner', inputs={'name': 'x'}))
+    assert (await engine.wait(run)).status == 'done'
+    assert store.operations == ['create', 'claim', *['append'] * 4, 'release']
+    assert [record.kind for record in await store.load(run)][-2:] == ['done', 'ended']
+
+
+async def test_a_run_that_a_worker_has_taken_from_the_engine_of_this_process_is_not_done_twice(place: Place) -> None:
+    store = MemoryStore()
+    engine = LocalEngine(store)
+    run = await engine.submit(Job(target='tests.flows.app:inner', inputs={'name': 'x'}))
+    done = await run_job(Job(run=run), store)  # before the task of the engine starts
+    assert await engine.wait(run) == done
+    assert place.effects == ['x-1', 'x-2']
 
 
 async def test_a_failed_run_is_reported_and_can_be_submitted_again(place: Place) -> None:

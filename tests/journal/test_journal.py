@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from habilis.core.background_loop import background_loop
 from habilis.core.codec import Json
 from habilis.core.errors import (
     CorruptRecord,
@@ -167,6 +168,26 @@ async def test_a_lease_that_was_not_renewed_in_time_is_kept_if_there_is_no_other
     await journal.write('noted', '')
     await journal.close()
     assert await lines_of(faulty) == [('noted', '')]
+
+
+async def test_a_lease_is_renewed_in_time_beside_one_that_is_due_much_later(faulty: Faulty) -> None:
+    async with new(faulty):
+        pass
+    await faulty.create(RunInfo(run='long'))
+    long = await Journal.open(faulty, 'long')
+    short = await Journal.open(faulty, RUN, seconds=0.06)
+    await _renewals(faulty, 3)
+    await short.close()
+    await long.close()
+
+
+async def test_a_short_run_gives_the_thread_that_renews_leases_nothing_to_do() -> None:
+    thread = background_loop('habilis-leases')
+    journal = await Journal.create(MemoryStore(), RunInfo(run=RUN))
+    for _ in range(3):  # whatever was started is there after this
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0), thread))
+    assert not [task for task in asyncio.all_tasks(thread) if 'Renewal' in repr(task)]
+    await journal.close()
 
 
 async def _renewals(faulty: Faulty, count: int) -> None:

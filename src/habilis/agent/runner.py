@@ -407,6 +407,7 @@ class Runner:
     async def _close_run(self, run_id: str) -> None:
         started = self._open.pop(run_id, None)
         if started is not None:
+            started.run.on_close = None  # it refers to the run: only the garbage collector would free them
             await started.close()
 
     async def _close_started(self, started: StartedRun) -> None:

@@ -34,7 +34,7 @@ class DataclassCodec(Generic[T]):
 
     def to_dict(self, value: T) -> dict[str, Any]:
         """The fields that differ from their defaults, nested dataclasses as dicts too."""
-        return self._adapter.dump_python(value, exclude_defaults=True, warnings=False)
+        return self._adapter.serializer.to_python(value, exclude_defaults=True, warnings=False)
 
     def from_dict(self, fields: object) -> T:
         """The dataclass with these fields. Raises `ValueError` with the field that is wrong."""

@@ -5,15 +5,17 @@ An engine needs only `queue_job`, which records a run durably, and `run_job`, wh
 """
 
 import asyncio
+import inspect
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from habilis.core.errors import JournalError, RunBusy, RunNotFound
 from habilis.flows.contract import FlowError, FlowPaused, Job, Outcome
 from habilis.flows.definitions import Flow
-from habilis.flows.runs import Check, flow_info, new_info, recorded_arguments, result_of, resume
+from habilis.flows.runs import ActiveRun, Check, drive, flow_info, new_info, recorded_arguments, result_of, resume
+from habilis.flows.stores import StoreHandle
 from habilis.flows.targets import load_target
 from habilis.flows.tasks import cancel_tasks
 from habilis.journal import Journal, Record, RunInfo, Status, Store
@@ -63,13 +65,27 @@ async def queue_job(job: Job, store: Store, *, apps: Sequence[str] = ()) -> str:
     """
     if not job.target:
         return await _queue_again(store, job.run, job.user or None)
+    return (await _create(job, store, apps)).info.run
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CreatedRun:
+    """A run that was recorded as queued, with what its execution needs."""
+
+    flow: Flow[..., object]
+    bound: inspect.BoundArguments
+    info: RunInfo
+    records: Sequence[Record]
+
+
+async def _create(job: Job, store: Store, apps: Sequence[str]) -> _CreatedRun:
     flow = load_target(job.target, apps=apps)
     bound = flow.inputs.bind_named(job.inputs)
     first = recorded_arguments(flow, bound)
     info = new_info(flow, bound, run=job.run or new_run_id(), user=job.user, session=job.session)
     advice = 'submit it without a target to resume it, or choose another id'
-    await create_run(store, replace(info, name=job.target), first, advice=advice)
-    return info.run
+    info, records = await create_run(store, replace(info, name=job.target), first, advice=advice)
+    return _CreatedRun(flow=flow, bound=bound, info=info, records=records)
 
 
 async def _queue_again(store: Store, run: str, user: str | None) -> str:
@@ -101,9 +117,14 @@ async def run_job(
         run = await queue_job(job, store, apps=apps)
     info = await flow_info(store, run, job.user or None)
     flow = load_target(info.name, apps=apps)
+    work = resume(flow, run, journal=store, user=job.user or None, interrupted=interrupted, check=check)
+    return await _finish(work, store, run, flow)
+
+
+async def _finish(work: Coroutine[object, object, object], store: Store, run: str, flow: Flow[..., object]) -> Outcome:
+    """The outcome of a run that this work executes."""
     try:
-        value = await resume(flow, run, journal=store, user=job.user or None, interrupted=interrupted, check=check)
-        return Outcome(run=run, status='done', value=value)
+        return Outcome(run=run, status='done', value=await work)
     except FlowPaused:
         pass
     except Exception as error:
@@ -212,11 +233,28 @@ class LocalEngine:
 
     async def submit(self, job: Job) -> str:
         """See `Engine`."""
-        run = await queue_job(job, self._store, apps=self._apps)
-        work = run_job(replace(job, run=run, target=''), self._store, apps=self._apps, interrupted='queued')
+        if job.target:
+            created = await _create(job, self._store, self._apps)
+            run, work = created.info.run, self._begin(created)
+        else:
+            run = await queue_job(job, self._store, apps=self._apps)
+            work = self._resume(run)
         self._tasks[run] = task = asyncio.create_task(work, name=run)
         task.add_done_callback(self._ended)
         return run
+
+    async def _begin(self, created: _CreatedRun) -> Outcome:
+        """Execute a run that was just created: what its record has is known."""
+        store, run = self._store, created.info.run
+        try:
+            journal = await Journal.begin(store, created.info, created.records)
+        except RunBusy:  # a worker process was faster
+            return await self._resume(run)
+        active = ActiveRun(journal, StoreHandle(store=store, owned=False), interrupted='queued')
+        return await _finish(drive(created.flow, created.bound, active), store, run, created.flow)
+
+    async def _resume(self, run: str) -> Outcome:
+        return await run_job(Job(run=run), self._store, apps=self._apps, interrupted='queued')
 
     def _ended(self, task: 'asyncio.Task[Outcome]') -> None:
         if not task.cancelled() and task.exception() is None:

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Generic, TypeVar, cast
 
 from habilis.core.codec import Json
@@ -120,11 +121,11 @@ async def drive(flow: RecordedFunction[..., R], bound: inspect.BoundArguments | 
         arguments = bound if bound is not None else await _read_arguments(flow, journal)
         root = Scope(journal, '')
         with root.entered():
-            value = await root.step(
-                flow.name, lambda: run_body(flow, arguments), codec=flow.inputs.result, opening=True
-            )
-            await root.finish()
-        await active.end(None)
+            work = partial(run_body, flow, arguments)
+            value = await root.step(flow.name, work, codec=flow.inputs.result, opening=True, last=True)
+            if journal.info.status != 'done':  # it was recorded by an earlier process, and replayed
+                await root.finish()
+                await active.end(None)
     except BaseException as error:
         await uncancelled(active.end(error))
         if _only(error, Paused):

@@ -11,10 +11,6 @@ from habilis.journal.contract import BLOB_BYTES, Record, RunInfo, Store
 from habilis.journal.encoding import digest_of
 from habilis.journal.errors import check_run_name
 
-_FEW = 8
-_LARGE = 10**18
-_UNKNOWN = BLOB_BYTES + 1
-
 
 async def create_run(
     store: Store,
@@ -64,36 +60,13 @@ async def _is_own(store: Store, info: RunInfo) -> bool:
 
 def as_blob(value: Json) -> tuple[Json, str, dict[str, bytes]]:
     """The value, digest and blobs for a record of this value: a long one becomes a blob. Raises `NotDurable`."""
-    text = _long_json(value)
+    try:
+        text = codec.dump(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        msg = f'the value cannot be recorded, because it is not JSON: {error}; encode it with a `Codec`'
+        raise NotDurable(msg) from None
     if len(text) <= BLOB_BYTES:
         return value, '', {}
     data = text.encode()
     digest = digest_of(data)
     return None, digest, {digest: data}
-
-
-def _max_length(value: Json, depth: int = 0) -> int:
-    """The maximum length of the JSON of a value with few parts, to save its encoding; otherwise `_UNKNOWN`."""
-    if type(value) is str:
-        return 12 * len(value) + 2  # a character beyond 0xffff is written as two escapes
-    if value is None or type(value) is bool:
-        return 5
-    if type(value) is int:
-        return 20 if -_LARGE < value < _LARGE else _UNKNOWN
-    if type(value) is not dict or depth > 1 or len(value) > _FEW:
-        return _UNKNOWN
-    length = 2
-    for name, item in value.items():
-        length += 12 * len(name) + 4 + _max_length(item, depth + 1) if type(name) is str else _UNKNOWN
-    return length
-
-
-def _long_json(value: Json) -> str:
-    """The value as JSON; empty if it is certainly short."""
-    if _max_length(value) <= BLOB_BYTES:
-        return ''
-    try:
-        return codec.dump(value)
-    except (ValueError, TypeError, RecursionError) as error:
-        msg = f'the value cannot be recorded, because it is not JSON: {error}; encode it with a `Codec`'
-        raise NotDurable(msg) from None

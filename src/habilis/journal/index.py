@@ -255,6 +255,11 @@ class Index:
         return first_steps
 
     @property
+    def was_loaded(self) -> bool:
+        """Whether anything was recorded before, so that it may have to be replayed."""
+        return bool(self._unreplayed)
+
+    @property
     def has_branches(self) -> bool:
         """Whether there is a branch in any scope."""
         return bool(self._highest)

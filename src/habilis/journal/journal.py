@@ -116,10 +116,20 @@ class Journal(Activity):
         Raises `RunBusy` if the run exists.
         """
         info, records = await create_run(store, replace(info, status='running'), opened, path=path, attached=attached)
+        return await cls.begin(store, info, records)
+
+    @classmethod
+    async def begin(cls, store: Store, info: RunInfo, records: Sequence[Record]) -> Self:
+        """Open a run that this process has just created, without reading it. Raises `RunBusy` if another has begun it.
+
+        `info` and `records` are what `create_run` returned.
+        """
         journal = await cls._claim(store, info, Lease(epoch=0), 'fail')
         for record in records:
             journal.index.add(record)
         journal._seq = len(records)
+        if info.status != 'running':
+            journal._pending.append(_RUNNING)
         return journal
 
     @classmethod
@@ -221,6 +231,7 @@ class Journal(Activity):
             self._closed_by = JournalError(f'the journal of {self.run} is closed; open it again to resume the run')
         async with self._lock:  # wait for an append in progress
             self._closed = True
+            self._scopes.clear()  # its tasks refer to the journal by their contexts
             await leases.release_run(self.store, self.run, self._lease)
 
     # Writing ----------------------------------------------------------------------------------------------------------

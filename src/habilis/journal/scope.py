@@ -133,6 +133,7 @@ class Scope:
         opening: Json = None,
         inside: Json = None,
         once: bool = False,
+        last: bool = False,
         attach: Attach | None = None,
         replayed: Callable[[Record], None] | None = None,
         located: Callable[[str], None] | None = None,
@@ -147,6 +148,7 @@ class Scope:
             opening: the input, for readers of the record; its field `call` is the call as text, for questions about it.
             inside: like `opening`, but recorded only together with the first record inside the step.
             once: never start it twice: if it was running when the process died, a person is asked.
+            last: it ends the run: that the run is done is recorded together with its result.
             attach: called after the work; returns blobs to attach to the record.
             replayed: called with the record if the step is replayed.
             located: called with the path of the step.
@@ -157,7 +159,7 @@ class Scope:
         entry = self.journal.index.replay_ended(path, key) or await self._matching(path, key)
         if entry is not None and entry.end is not None:
             return await self._replay(entry.end, codec, replayed)
-        return await self._run(path, entry, work, key, codec, opening, once, attach, inside)
+        return await self._run(path, entry, work, key, codec, opening, once, attach, inside, last)
 
     async def call(
         self,
@@ -208,6 +210,7 @@ class Scope:
         once: bool,
         attach: Attach | None = None,
         inside: Json = None,
+        last: bool = False,
     ) -> T:
         """Run the work of a step in its own scope, and record its result or its error."""
         journal = self.journal
@@ -231,7 +234,11 @@ class Scope:
                 await self._record_error(path, key, error)
                 raise
             written = codec.write(value)
-            await journal.write('done', path, key=key, value=written, attached=blobs)
+            if last:
+                await self.finish()
+                await journal.end('done', result=(path, written))
+            else:
+                await journal.write('done', path, key=key, value=written, attached=blobs)
         finally:
             journal.finish_step(path)
         return codec.as_replayed(value, written)
@@ -282,7 +289,7 @@ class Scope:
             await journal.diverge(parent_of(path), left, f'{path} was recorded with different arguments')
             return None
         if entry is None or (entry.end is None and entry.answered is None):
-            left = self._skipped(path) if is_in_order(path) else []
+            left = self._skipped(path) if index.was_loaded and is_in_order(path) else []
             if left:
                 await journal.diverge(parent_of(left[0]), left, f'{path} starts where {left[0]} was recorded')
             if journal.scope_state(parent_of(path)).cancelled:

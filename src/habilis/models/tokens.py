@@ -39,6 +39,7 @@ _HUMP = re.compile(r'[A-Z]?[a-z]+|[A-Z]+(?![a-z])')
 _RUN = re.compile(r'(.)\1*', re.DOTALL)
 
 
+@lru_cache(512)  # each step counts the whole conversation again
 def count_tokens(text: str) -> int:
     """Estimate the number of tokens of a text; see the module docstring for its accuracy."""
     counts = Counter(_PIECE.findall(text))
@@ -63,18 +64,14 @@ def count_tokens(text: str) -> int:
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
     """Estimate the number of tokens of a conversation: texts, calls, and the overhead of the chat template."""
-    texts = sum([_counted(message.text) + _counted(message.memory) for message in messages])
+    texts = sum([count_tokens(message.text) + count_tokens(message.memory) for message in messages])
     calls = sum([_call_tokens(message) for message in messages if message.calls])
     images = sum([len(message.images) for message in messages])
     return TOKENS_PER_MESSAGE * len(messages) + TOKENS_PER_IMAGE * images + texts + calls
 
 
-_counted = lru_cache(512)(count_tokens)
-"""Cached, because each step counts the whole conversation again."""
-
-
 def _call_tokens(message: Message) -> int:
-    return sum(TOKENS_PER_MESSAGE + _counted(call.name) + _counted(call.arguments) for call in message.calls)
+    return sum(TOKENS_PER_MESSAGE + count_tokens(call.name) + count_tokens(call.arguments) for call in message.calls)
 
 
 def _foreign(plain: int, accented: int) -> float:

@@ -78,7 +78,8 @@ class Ledger:
         key = entry.model, entry.agent
         self._entries.append(entry)
         self._total += entry.usage
-        self._sums[key] = self._sums.get(key, Usage()) + entry.usage
+        before = self._sums.get(key)
+        self._sums[key] = entry.usage if before is None else before + entry.usage
 
     @property
     def entries(self) -> tuple[UsageEntry, ...]:

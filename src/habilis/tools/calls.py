@@ -33,10 +33,10 @@ from habilis.tools.contract import (
     ResultGate,
     ToolOptions,
 )
-from habilis.tools.events import Emit, QuestionEvent, ToolCalled, ToolEvent, ToolReturned
+from habilis.tools.events import Emit, QuestionEvent, ToolCalled, ToolReturned
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.grants import Grants
-from habilis.tools.logs import LOGGER, MakeEvent, ToolChannel, close_channel, open_channel
+from habilis.tools.logs import LOGGER, LoopEmit, MakeEvent, ToolChannel, close_channel, open_channel
 from habilis.tools.permits import Permit, check_open
 from habilis.tools.plain_data import NotConvertible, to_plain
 
@@ -131,9 +131,9 @@ class Calls:
         grants: Grants | None = None,
     ) -> None:
         self._enabled = enabled
-        self._sandbox = sandbox
+        self.sandbox = sandbox
         self.context = context
-        self._emit = emit
+        self.emit = LoopEmit(emit)
         self._journal = journal
         self._gates = Gates(gates, self.emit)
         self._approvals = Approvals(approve, self.emit, journal, grants)
@@ -145,7 +145,6 @@ class Calls:
         self._memory: dict[object, object] = {}
         self._displays: list[Display] = []
         self._permit: Permit | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
 
     def open(self, code: str = '') -> None:
         """Start a cell: its calls begin only while the task of its run is not cancelled."""
@@ -164,8 +163,8 @@ class Calls:
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Emit events on this event loop from now on."""
-        if loop is not self.loop:
-            self.loop = loop
+        if loop is not self.emit.loop:
+            self.emit.loop = loop
             self._approvals.renew()
 
     def skip_ids(self, number: int) -> None:
@@ -190,23 +189,6 @@ class Calls:
         """What the tools have displayed since the last time."""
         return [self._displays.pop(0) for _ in range(len(self._displays))]
 
-    def emit(self, event: ToolEvent) -> None:
-        """Emit an event on the event loop, from any thread."""
-        if self._emit is None:
-            return
-        loop = self.loop
-        if loop is None or loop.is_closed() or asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage]
-            self._send(event)
-        else:
-            loop.call_soon_threadsafe(self._send, event)
-
-    def _send(self, event: ToolEvent) -> None:
-        try:
-            if self._emit is not None:
-                self._emit(event)
-        except Exception:
-            LOGGER.exception('a listener failed on the event %s', event.kind)
-
     async def make(
         self,
         tool: CallableTool,
@@ -221,7 +203,7 @@ class Calls:
         call = _Call(id=self._next_id(), tool=tool, side=side, arguments=written, ended=ended)
         channel = self._channel(lambda make: self.emit(make(call.as_gate_call())))
         call.context = None if self.context is None else self.context.of_call(channel)
-        if self._emit is not None:
+        if self.emit.is_heard:
             self.emit(ToolCalled(call=call.as_gate_call()))
         token, permit = open_channel(channel), Permit(self._permit)
         try:
@@ -242,6 +224,7 @@ class Calls:
             raise
         finally:
             close_channel(token)
+            call.context = None  # its channel refers to the call
         permit.release()
         self._record(call, channel, result=result)
         return result
@@ -256,7 +239,7 @@ class Calls:
             close_channel(token)
 
     def _channel(self, emit: Callable[[MakeEvent], None]) -> ToolChannel:
-        return ToolChannel(emit=emit, memory=self._memory, displays=self._displays, sandbox=self._sandbox)
+        return ToolChannel(emit=emit, memory=self._memory, displays=self._displays, sandbox=self.sandbox)
 
     def _next_id(self) -> int:
         with self._counting:
@@ -390,7 +373,7 @@ class Calls:
         self._records.append(record)
         if call.ended is not None:
             call.ended(record)
-        if self._emit is not None:
+        if self.emit.is_heard:
             self.emit(ToolReturned(call=record))
 
 

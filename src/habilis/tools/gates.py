@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from types import FunctionType, MethodType
 from typing import cast
 
 from habilis.core.approval import Approval
@@ -247,6 +248,8 @@ def _said(answer: Approval) -> Callable[[], Awaitable[Approval]]:
 
 def _argument_counts(gate: object) -> set[int]:
     """Whether it can be called with a call (1), and with a call and its result (2). `*args` are for a call alone."""
+    if isinstance(gate, MethodType) and isinstance(gate.__func__, FunctionType):  # each run has one of its own
+        return _method_counts(gate.__func__)
     try:
         signature = inspect.signature(cast('Callable[..., object]', gate))
     except (TypeError, ValueError):
@@ -254,6 +257,11 @@ def _argument_counts(gate: object) -> set[int]:
     first = list(signature.parameters.values())[:2]
     has_rest = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in first)
     return {count for count in ((1,) if has_rest else (1, 2)) if _takes(signature, count)}
+
+
+@functools.lru_cache
+def _method_counts(function: FunctionType) -> set[int]:
+    return _argument_counts(functools.partial(function, None))
 
 
 def _takes(signature: inspect.Signature, count: int) -> bool:

@@ -58,7 +58,7 @@ class HostCalls:
             made.close()
             msg = 'this call would block the event loop: use `await toolbox.call(…)` there'
             raise ToolCallError(msg)
-        loop = self._calls.loop
+        loop = self._calls.emit.loop
         if loop is None or loop.is_closed():
             return asyncio.run(made)
         with self._lock:  # held over both, or `cancel` could come between them and miss this call

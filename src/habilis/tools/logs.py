@@ -1,5 +1,6 @@
 """The channel of a running tool: log lines, events and memory of the run."""
 
+import asyncio
 import contextvars
 import logging
 import time
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Display
 from habilis.tools.contract import GateCall
-from habilis.tools.events import ToolEvent, ToolLogged, ToolProgress
+from habilis.tools.events import Emit, ToolEvent, ToolLogged, ToolProgress
 
 LOGGER = logging.getLogger('habilis.tools')
 MAX_LINES = 1000
@@ -127,3 +128,29 @@ def open_channel(channel: ToolChannel) -> contextvars.Token[ToolChannel | None]:
 def close_channel(token: contextvars.Token[ToolChannel | None]) -> None:
     """Restore the previous channel."""
     _channel.reset(token)
+
+
+class LoopEmit:
+    """Emits events on an event loop, from any thread."""
+
+    def __init__(self, emit: Emit | None) -> None:
+        self._emit = emit
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.is_heard = emit is not None
+
+    def __call__(self, event: ToolEvent) -> None:
+        """Emit an event."""
+        if self._emit is None:
+            return
+        loop = self.loop
+        if loop is None or loop.is_closed() or asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage]
+            self._send(self._emit, event)
+        else:
+            loop.call_soon_threadsafe(self._send, self._emit, event)
+
+    @staticmethod
+    def _send(emit: Emit, event: ToolEvent) -> None:
+        try:
+            emit(event)
+        except Exception:
+            LOGGER.exception('a listener failed on the event %s', event.kind)

@@ -158,6 +158,11 @@ class Toolbox:
                 self._uncalled |= new.keys()
                 self._catalog.replace(self._unlisted_toolsets())
 
+    @property
+    def has_uncalled(self) -> bool:
+        """Whether there are tools that code could call by name without having been told of them."""
+        return bool(self._uncalled) or self._library is not None
+
     def add_called(self, names: Iterable[str]) -> None:
         """Offer the tools that code calls by these names without having been told of them. No other is replaced."""
         for name in names:
@@ -299,6 +304,10 @@ class Toolbox:
     def close(self) -> None:
         """Let no further call of the cell begin, not even one that is waiting. Thread-safe."""
         self._calls.close()
+
+    def release(self) -> None:
+        """The run is over. The sandbox has functions of the toolbox: each would keep the other alive."""
+        self._calls.sandbox = None
 
     def cancel(self) -> None:
         """End the cell, and cancel the calls that threads of sandboxes wait for: the code gets an error."""

@@ -30,6 +30,23 @@ def notice(text: object) -> NoticeEvent:
 # Delivery -------------------------------------------------------------------------------------------------------------
 
 
+async def test_an_event_is_made_only_if_somebody_hears_it() -> None:
+    made: list[str] = []
+
+    def make(text: str) -> NoticeEvent:
+        made.append(text)
+        return notice(text)
+
+    seen = Seen()
+    watchers().report(make, 'nobody')
+    heard, muted = watchers(seen), watchers(seen)
+    muted.is_muted = True
+    muted.report(make, 'replayed')
+    heard.report(make, text='heard')
+    await heard.drain()
+    assert made == seen.texts == ['heard']
+
+
 async def test_a_plain_function_and_a_coroutine_function_see_every_event() -> None:
     plain, awaited = Seen(), Seen()
 

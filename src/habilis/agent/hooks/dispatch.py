@@ -8,12 +8,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
-from typing import Protocol, cast, runtime_checkable
+from typing import ParamSpec, Protocol, cast, runtime_checkable
 
 from habilis.agent.events import AgentEvent, HookFailed
 from habilis.models.contract import Message
 
 logger = logging.getLogger('habilis.agent')
+
+P = ParamSpec('P')
 
 GRACE = 5.0
 """Seconds that hooks get to finish when their run is closed."""
@@ -47,7 +49,6 @@ class Dispatcher:
         self._agent = agent
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
-        self._context.run(_current.set, self)
         self._waiting: deque[AgentEvent] = deque()
         self._pump: asyncio.Task[None] | None = None
         self.step = 0
@@ -68,6 +69,11 @@ class Dispatcher:
     def has_hooks(self) -> bool:
         """Whether there are any hooks."""
         return bool(self._hooks)
+
+    def report(self, kind: Callable[P, AgentEvent], *args: P.args, **fields: P.kwargs) -> None:
+        """Queue an event of this kind for all hooks. It is made only if there are any."""
+        if self._hooks and not self.is_muted:
+            self.emit(kind(*args, **fields))
 
     def emit(self, event: AgentEvent) -> None:
         """Queue an event for all hooks."""
@@ -133,10 +139,14 @@ class Dispatcher:
         return self._pump
 
     async def _deliver(self) -> None:
-        while self._waiting:
-            event = self._waiting.popleft()
-            for hook in self._hooks:
-                await self._show(hook, event)
+        token = _current.set(self)
+        try:
+            while self._waiting:
+                event = self._waiting.popleft()
+                for hook in self._hooks:
+                    await self._show(hook, event)
+        finally:
+            _current.reset(token)  # or its context would keep this alive, and this its context
 
     async def _show(self, hook: Hook, event: AgentEvent) -> None:
         try:

@@ -116,7 +116,8 @@ class CodeRunner:
     async def run(self, wanted: CodeToRun) -> CellOutcome:
         """Run one cell, or take its outcome from the record."""
         code = wanted.code
-        self._toolbox.add_called(free_names(code, self._variables))  # code of later cells may call them indirectly
+        if self._toolbox.has_uncalled:  # also for code of later cells, which may call them indirectly
+            self._toolbox.add_called(free_names(code, self._variables))
         live = functools.partial(self._leave_stopped if self.leaves_stopped else self._run_live, wanted)
         try:
             if self._recorder is None:
@@ -147,7 +148,7 @@ class CodeRunner:
         self._is_live = True
         await self.restore()
         self._events.go_live()
-        self._events.emit(CodeEvent(code=code))
+        self._events.report(CodeEvent, code=code)
         functions = [*self._toolbox.functions(), *([self._answer.function] if wanted.can_stop else [])]
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
         self._toolbox.open(code)
@@ -170,7 +171,7 @@ class CodeRunner:
             seconds=max(0.0, cell.seconds - asked),  # without the time that people took
             waited=max(0.0, cell.waited - asked),
         )
-        self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
+        self._events.report(CellFinished, cell=cell, is_answer=is_answer)
         tools = [function.name for function in functions]
         return await self._outcome(wanted, cell, variables, tools)
 
@@ -210,6 +211,8 @@ class CodeRunner:
 
     def _first_used(self, cell: Cell) -> str:
         """The stubs of tools that the model was not shown before, not even by this cell."""
+        if not cell.calls:
+            return ''
         told = self._told.union(_STUB.findall(f'{cell.stdout}\n{cell.text or ""}'))
         unlisted = {*self._toolbox.unlisted()} - told
         new = dict.fromkeys(call.tool for call in cell.calls if call.tool in unlisted)
@@ -292,7 +295,7 @@ class CodeRunner:
         return found
 
     def _emit_output(self, stream: Stream, text: str) -> None:
-        self._events.emit(OutputEvent(stream=stream, output=text))
+        self._events.report(OutputEvent, stream=stream, output=text)
 
 
 async def _is_in_use(sandbox: Sandbox) -> bool:

@@ -32,7 +32,7 @@ async def end_run(
         ended = 'question' if question is not None else 'answer'
     events.is_muted = recorder is not None and recorder.continues_after(ended)
     if ended == 'answer':
-        events.emit(AnswerEvent(answer=output))
+        events.report(AnswerEvent, answer=output)
         if components.summary is not None:
             summary = await _summarize(components, components.summary, steps)
     result = Result(
@@ -53,7 +53,7 @@ async def end_run(
     )
     if recorder is not None:
         await recorder.ended(result, components.answer.output)
-    events.emit(RunFinished(result=result))
+    events.report(RunFinished, result=result)
     await events.drain()
     return result
 

@@ -125,7 +125,7 @@ class ModelTurn:
         is_shorter = self._conversation.compact(*ways, fits=fits)
         if is_shorter:
             verb = 'summarized' if ways[0].summary else 'shortened'
-            self._events.emit(CompactedEvent(message=f'earlier steps were {verb} to make room'))
+            self._events.report(CompactedEvent, message=f'earlier steps were {verb} to make room')
         return is_shorter
 
     async def _summary(self, asked: tuple[Message, ...], options: Options) -> str:
@@ -167,7 +167,7 @@ class ModelTurn:
         name = self._ledgers[0].name
         for ledger in self._ledgers:
             ledger.record(reply.model or self._model.name, reply.usage, agent=name, earlier=self._is_replayed)
-        self._events.emit(ModelReplied(reply=reply))
+        self._events.report(ModelReplied, reply=reply)
 
     async def _request_live(
         self, messages: tuple[Message, ...], options: Options, *, code: bool, is_shown: bool = True
@@ -189,7 +189,7 @@ class ModelTurn:
         messages = self._events.outgoing(messages)
         if not self._model.traits.images:  # those of earlier turns, with another model; code can open them
             messages = tuple(replace(message, images=()) if message.images else message for message in messages)
-        self._events.emit(ModelRequested(model=self._model, messages=messages))
+        self._events.report(ModelRequested, model=self._model, messages=messages)
         # A model in this process is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         with listen_for_retries(self._emit_retry):
@@ -207,11 +207,11 @@ class ModelTurn:
 
     def _emit_delta(self, delta: Delta) -> None:
         if delta.progress is not None:
-            self._events.emit(ModelProgress(progress=delta.progress))
+            self._events.report(ModelProgress, progress=delta.progress)
         if delta.text or delta.arguments:
-            self._events.emit(TextEvent(delta=delta))
+            self._events.report(TextEvent, delta=delta)
         if delta.thinking:
-            self._events.emit(ThinkingEvent(delta=delta))
+            self._events.report(ThinkingEvent, delta=delta)
 
     def _emit_retry(self, notice: RetryNotice) -> None:
-        self._events.emit(RetryEvent(notice=notice))
+        self._events.report(RetryEvent, notice=notice)

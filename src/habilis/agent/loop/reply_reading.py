@@ -29,7 +29,9 @@ async def read_reply(
     usage = reply.usage
     if not usage.tokens and not reply.cached:  # the server does not report it, or was stopped early
         usage = estimate_usage(reply.model, messages, reply.text)
-    return replace(reply, usage=usage if usage.seconds else replace(usage, seconds=time.perf_counter() - started))
+    if not usage.seconds:
+        usage = replace(usage, seconds=time.perf_counter() - started)
+    return reply if usage is reply.usage else replace(reply, usage=usage)
 
 
 async def _read(

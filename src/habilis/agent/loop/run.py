@@ -161,7 +161,7 @@ class Run:
             return can_stop, reached
         if components.checkpoints is not None and not self.steps and not is_replayed:
             await components.checkpoints.save(0)
-        events.emit(StepStarted())
+        events.report(StepStarted)
         return can_stop, None
 
     @contextlib.asynccontextmanager
@@ -194,7 +194,7 @@ class Run:
         components.meter.add(seconds)
         if components.checkpoints is not None and not (recorder is not None and recorder.is_replaying):
             await components.checkpoints.save(len(self.steps), self.steps[-1].code or '')
-        components.events.emit(StepFinished(finished=self.steps[-1]))
+        components.events.report(StepFinished, finished=self.steps[-1])
         if components.answer.is_given:
             return await self._end('answer', components.answer.value)
         question, turns.question = turns.question or self.toolbox.take_question(), None
@@ -218,7 +218,7 @@ class Run:
         events.is_muted = False
         if recorder is not None:
             await recorder.failed(error)
-        events.emit(RunFailed(error=error))
+        events.report(RunFailed, error=error)
         if not isinstance(error, asyncio.CancelledError):
             await events.drain()
 

@@ -84,9 +84,9 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     for reply in await recorder.used_inside() if recorder is not None else ():
         inputs.ledger.record(reply.model, reply.usage, earlier=True)
     is_resumed = recorder is not None and (recorder.resumes or recorder.is_replaying)
-    started.events.emit((RunResumed if is_resumed else RunStarted)(task=inputs.spec.task, model=inputs.model))
+    started.events.report(RunResumed if is_resumed else RunStarted, task=inputs.spec.task, model=inputs.model)
     for file, path in placed if not is_resumed else ():
-        started.events.emit(FileAttached(name=file.name, bytes=len(file.data), path=path))
+        started.events.report(FileAttached, name=file.name, bytes=len(file.data), path=path)
     return started
 
 

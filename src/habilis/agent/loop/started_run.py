@@ -75,6 +75,7 @@ class StartedRun:
 
     async def close(self) -> None:
         """Free what was made for the run."""
+        self.run.toolbox.release()
         if self.sandboxes is not None:
             await self.sandboxes.close()
         if self.start_state is not None:

@@ -127,7 +127,7 @@ class Turns:
         if not validated.refused:
             answer.change(validated.output)
             return ''
-        self._components.events.emit(AnswerRefused(answer=answer.value, reason=validated.refused))
+        self._components.events.report(AnswerRefused, answer=answer.value, reason=validated.refused)
         answer.withdraw()
         self.repairs += 1
         return answer_refused(validated.refused)
@@ -160,7 +160,7 @@ class Turns:
                 message = Message(role=role, text=text, call_id=of, call_name=call.name)
                 components.conversation.add(message, note=outcome.verdict.note if outcome else '')
         if not components.answer.is_given:
-            components.events.emit(ObservationEvent(observation='\n'.join(texts)))
+            components.events.report(ObservationEvent, observation='\n'.join(texts))
             if outcome is not None and (len(texts) == 1 or outcome.verdict.forget == 'steps'):
                 self._forget(outcome.verdict)
         return Step(
@@ -232,12 +232,12 @@ class Turns:
             conversation.add(reply.message)
         if text:
             conversation.add(Message(role='user', text=text), note=note)
-        self._components.events.emit(ObservationEvent(observation=text))
+        self._components.events.report(ObservationEvent, observation=text)
 
     def _forget(self, verdict: Verdict) -> None:
         if verdict.forget == 'steps':
             self._components.conversation.forget_steps(verdict.note)
-            self._components.events.emit(CompactedEvent(message='the steps so far were removed for a fresh start'))
+            self._components.events.report(CompactedEvent, message='the steps so far were removed for a fresh start')
         elif verdict.forget == 'reply':
             self._components.conversation.forget_reply(verdict.note)
 

@@ -111,7 +111,7 @@ def _from_marked(text: str, blocks: Sequence[Block]) -> Parsed | None:
             break
         chosen.append(block)
     parsed = _parsed_blocks(text, chosen, blocks)
-    return parsed and replace(parsed, is_partial=len(chosen) < len(marked))
+    return replace(parsed, is_partial=True) if parsed and len(chosen) < len(marked) else parsed
 
 
 def _from_unlabelled(text: str, blocks: Sequence[Block]) -> Parsed | None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import math
 import os
+import time
 import weakref
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -36,6 +38,7 @@ class Renewal:
     """
 
     def __init__(self, store: 'Store', run: str, lease: 'Lease', *, seconds: float, lost: Lost) -> None:
+        self._store = store
         self._run = run
         self._lease = lease
         self._seconds = seconds
@@ -43,24 +46,35 @@ class Renewal:
         self._loop = asyncio.get_running_loop()
         self._is_stopped = False
         self._is_renewing = False
-        self._work = _start(self._renew(store))
+        self._work: Future[None] | None = None
+        self.due = time.monotonic() + seconds / 3
+        """When it is renewed first."""
+
+        _first_renewals.add(self)
 
     async def stop(self) -> None:
         """Renew no more. Waits for a renewal in progress, because it would claim a released run again."""
-        self._is_stopped = True
+        self._is_stopped = True  # before it looks for work: what starts now ends at once
+        _first_renewals.discard(self)
+        if self._work is None:
+            return
         if self._is_renewing:  # set before it looks at `_is_stopped`
             await asyncio.wait([asyncio.wrap_future(self._work)])
         else:
             self._work.cancel()
 
-    async def _renew(self, store: 'Store') -> None:
-        async with _store_of_thread(store) as here:
-            while not self._is_stopped:
-                await asyncio.sleep(self._seconds / 3)
+    def start(self) -> None:
+        """Renew the lease now, and then regularly."""
+        self._work = _start(self._renew())
+
+    async def _renew(self) -> None:
+        async with _store_of_thread(self._store) as here:
+            while True:
                 self._is_renewing = True
                 if self._is_stopped or not await self._renew_once(here):
                     return
                 self._is_renewing = False
+                await asyncio.sleep(self._seconds / 3)
 
     async def _renew_once(self, store: 'Store') -> bool:
         """Renew the lease; returns whether it is still held."""
@@ -84,6 +98,41 @@ class Renewal:
         logger.warning('%s', reason)
         lost(reason)
         return False
+
+
+class _FirstRenewals:
+    """The leases that were not renewed yet. They share one timer, so that a short run does not wake the thread."""
+
+    def __init__(self) -> None:
+        self._renewals: set[Renewal] = set()
+        self._wakes = math.inf
+        """When the thread looks at them next."""
+
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, renewal: Renewal) -> None:
+        """Start the renewal when it is due."""
+        self._renewals.add(renewal)  # before it reads `_wakes`, so that the thread sees it if that is just changing
+        if renewal.due < self._wakes:
+            self._wakes = renewal.due
+            background_loop('habilis-leases').call_soon_threadsafe(self._start_due)
+
+    def discard(self, renewal: Renewal) -> None:
+        """Do not start the renewal."""
+        self._renewals.discard(renewal)
+
+    def _start_due(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wakes, loop = math.inf, asyncio.get_running_loop()
+        waiting = sorted(self._renewals, key=lambda renewal: renewal.due)  # a copy: other threads change it
+        while waiting and waiting[0].due <= loop.time():
+            renewal = waiting.pop(0)
+            self._renewals.discard(renewal)
+            renewal.start()
+        if waiting:
+            self._wakes = waiting[0].due
+            self._timer = loop.call_at(self._wakes, self._start_due)
 
 
 def release_later(store: 'Store', run: str, owner: str) -> None:
@@ -116,11 +165,13 @@ async def _release(store: 'Store', run: str, owner: str) -> None:
 
 # The thread -----------------------------------------------------------------------------------------------------------
 
+_first_renewals = _FirstRenewals()
 _users: Counter[int] = Counter()
 _stores: 'dict[int, Store]' = {}
 """By the `id` of the store that they were made from: a store need not be hashable."""
 
 if hasattr(os, 'register_at_fork'):  # the thread does not survive a fork, and its connections belong to the parent
+    os.register_at_fork(after_in_child=_first_renewals.__init__)
     os.register_at_fork(after_in_child=_stores.clear)
     os.register_at_fork(after_in_child=_users.clear)
 

@@ -40,6 +40,12 @@ SELECT run, ?, ? FROM runs
 WHERE run = ? AND epoch = ? AND (? = 1 OR EXISTS (SELECT 1 FROM records WHERE run = ? AND seq = ? - 1))
 """
 
+_TAKE = """
+UPDATE runs SET epoch = epoch + 1, owner = ?, claimed = ?, until = ?
+WHERE run = ? AND epoch = ? AND (owner <> ? OR until = 0)
+"""
+_RELEASE = 'UPDATE runs SET until = 0 WHERE run = ? AND epoch = ?'
+
 _COUNTED = """
 WITH counted AS (
     SELECT status, info, json_extract(info, '$.updated') AS updated FROM runs
@@ -136,6 +142,16 @@ class SqliteStore:
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
         """See `Store`."""
+        key, given = _key(run), _key(owner)
+
+        def take(connection: sqlite3.Connection) -> Lease | None:
+            """Claim the run over that epoch, in one statement. None if that was not possible."""
+            now = time.time()
+            taken = connection.execute(_TAKE, (given, now, now + seconds, key, over, given)).rowcount
+            return Lease(epoch=(over or 0) + 1, owner=owner, until=now + seconds) if taken else None
+
+        if over is not None and _can_be_stored(over) and (lease := await self._file.do(take)) is not None:
+            return lease
 
         def work(connection: sqlite3.Connection) -> Lease:
             row = _row_of(connection, run, 'epoch, owner, until, claimed')
@@ -145,7 +161,7 @@ class SqliteStore:
                 raise run_busy(run, held.owner)
             connection.execute(
                 'UPDATE runs SET epoch = ?, owner = ?, claimed = ?, until = ? WHERE run = ?',
-                (lease.epoch, _key(owner), now, lease.until, _key(run)),
+                (lease.epoch, given, now, lease.until, key),
             )
             return lease
 
@@ -153,12 +169,11 @@ class SqliteStore:
 
     async def release(self, run: str, *, epoch: int) -> None:
         """See `Store`."""
-
-        def work(connection: sqlite3.Connection) -> None:
-            if _row_of(connection, run, 'epoch') == (epoch,):
-                connection.execute('UPDATE runs SET until = 0 WHERE run = ?', (_key(run),))
-
-        await self._file.change(work)
+        key = (_key(run), epoch)
+        if not (
+            _can_be_stored(epoch) and await self._file.do(lambda connection: connection.execute(_RELEASE, key).rowcount)
+        ):
+            await self._row(run, 'epoch')  # raises if the run does not exist
 
     async def lease(self, run: str) -> Lease:
         """See `Store`."""
@@ -178,18 +193,20 @@ class SqliteStore:
         """See `Store`."""
         rows = [(_key(run), record.seq, encode_record(record)) for record in records]
         sync = must_sync(records)
-        is_one = len(rows) == 1 and 0 < rows[0][1] < _MAX_INTEGER and 0 < epoch < _MAX_INTEGER
+        is_usual = bool(rows) and _can_be_stored(epoch) and all(_can_be_stored(row[1]) for row in rows)
 
         def add_next(connection: sqlite3.Connection) -> bool:
-            """Add the only record, in one statement. False if that was not possible."""
-            key, seq, line = rows[0]
-            return connection.execute(_ADD, (seq, line, key, epoch, seq, key, seq)).rowcount == 1
+            """Add the records, each in one statement. False if that was not possible."""
+            return is_usual and all(
+                connection.execute(_ADD, (seq, line, key, epoch, seq, key, seq)).rowcount == 1
+                for key, seq, line in rows
+            )
 
-        if is_one and info is None and not blobs and await self._file.do(add_next, sync=sync):
+        if len(rows) == 1 and info is None and not blobs and await self._file.do(add_next, sync=sync):
             return
 
         def work(connection: sqlite3.Connection) -> None:
-            if not (is_one and add_next(connection)):
+            if not add_next(connection):
                 if _row_of(connection, run, 'epoch') != (epoch,):
                     raise lease_lost(run)
                 _add(connection, run, rows)
@@ -254,8 +271,14 @@ def _add(connection: sqlite3.Connection, run: str, rows: Sequence[tuple[str | by
 
 
 def _keep(connection: sqlite3.Connection, run: str, blobs: Mapping[str, bytes] | None) -> None:
-    named = [(_key(run), _key(digest), data) for digest, data in (blobs or {}).items()]
-    connection.executemany('INSERT OR IGNORE INTO blobs (run, digest, data) VALUES (?, ?, ?)', named)
+    if blobs:
+        named = [(_key(run), _key(digest), data) for digest, data in blobs.items()]
+        connection.executemany('INSERT OR IGNORE INTO blobs (run, digest, data) VALUES (?, ?, ?)', named)
+
+
+def _can_be_stored(number: int) -> bool:
+    """Whether it can be the number of a record, or an epoch. SQLite has no larger ones."""
+    return 0 <= number < _MAX_INTEGER
 
 
 def _key(text: str) -> str | bytes:
