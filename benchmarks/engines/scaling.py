@@ -78,7 +78,7 @@ async def _runs(url: str, workers: int, count: int) -> float:
         first = workers * 1_000_000  # a task that was done is not done again
         await run_tasks(engine, store, 4 * workers, first=first)  # starts everything
         began = time.perf_counter()
-        await run_tasks(engine, store, count, first=first + 1000)
+        await run_tasks(engine, store, count, first=first + 1000, processes=workers)
         seconds = time.perf_counter() - began
     await store.close()
     return count / seconds

@@ -15,13 +15,16 @@ from benchmarks.measurement import load_average
 from benchmarks.report import Progress, Report, Row, Target, make_report
 from habilis.flows import Engine, LocalEngine, WorkerPool
 from habilis.flows.agent_tasks import TaskResult
-from habilis.flows.mapping import MapTask, TaskMap, map_tasks
+from habilis.flows.mapping import IN_FLIGHT, MapTask, TaskMap, map_tasks
 from habilis.journal import Store
 from habilis.journal.stores.urls import open_store
 
 RUNS, QUICK_RUNS = 10_000, 200
 SECONDS = 100.0
 """Target for all runs with SQLite on two cores."""
+
+QUEUED = 16
+"""Runs that wait for each process, of which it does four at a time."""
 
 Opened = Callable[[str], contextlib.AbstractAsyncContextManager[Engine]]
 
@@ -40,13 +43,14 @@ async def measure(*, quick: bool, progress: Progress) -> Report:
 
 
 async def _rows(name: str, opened: Opened, count: int) -> list[Row]:
+    processes = 1 if name.startswith('in this') else len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         url = f'sqlite:{Path(folder) / "runs.db"}'
         store = open_store(url)
         async with opened(url) as engine:
             await run_tasks(engine, store, 8)  # starts everything
             memory, cpu, began = _peak(), _cpu(), time.perf_counter()
-            await run_tasks(engine, store, count, first=100)
+            await run_tasks(engine, store, count, first=100, processes=processes)
             seconds = time.perf_counter() - began
         cpu = _cpu() - cpu  # that of workers counts when they have ended
         await store.close()
@@ -64,10 +68,12 @@ async def _rows(name: str, opened: Opened, count: int) -> list[Row]:
     ]
 
 
-async def run_tasks(engine: Engine, store: Store, count: int, *, first: int = 0) -> None:
-    """Do so many scripted runs, and check their answers."""
+async def run_tasks(engine: Engine, store: Store, count: int, *, first: int = 0, processes: int = 1) -> None:
+    """Do so many scripted runs, and check their answers. As many wait for each process as with `habilis map`."""
     tasks = (MapTask(number=first + number, task='Count.') for number in range(count))
-    async for outcome in map_tasks(TaskMap(app=APP), tasks, engine=engine, store=store):
+    async for outcome in map_tasks(
+        TaskMap(app=APP, in_flight=max(IN_FLIGHT, QUEUED * processes)), tasks, engine=engine, store=store
+    ):
         assert isinstance(outcome.result, TaskResult), outcome.error
         assert outcome.result.output == ANSWER
 

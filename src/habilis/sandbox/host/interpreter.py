@@ -244,7 +244,10 @@ class Interpreter(Interruptible):
                 await asyncio.sleep(0)
             finally:
                 _eager.discard(self)
-            self._paused = time.monotonic()
+            if _eager or not WORKERS.is_idle:
+                return False
+            if not self.is_fresh:  # a new one is often one of many
+                self._paused = time.monotonic()
         return not _eager and WORKERS.is_idle
 
     async def _enter(

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from habilis.sandbox.contract import Guest, Stream
+from habilis.sandbox.host.workers import WORKERS
 
 G = TypeVar('G', bound=Guest)
 COUNT = 2
 DEMAND_SECONDS = 1.0
 PAUSE = 0.005
-"""Seconds to wait before the next one is started, so that the guest that was just taken gets the core. Not if many are
-asked for: then somebody waits for it."""
+"""Seconds to wait before the next one is started, so that the guest that was just taken gets the core. Not if they are
+asked for one after another: then somebody waits for it, and the other cores have nothing to do."""
 
 
 class WarmGuests(Generic[G]):
@@ -64,7 +65,7 @@ class WarmGuests(Generic[G]):
             if len(self._ready) >= count:
                 self._wanted.wait(DEMAND_SECONDS if count > COUNT else None)
             self._wanted.clear()
-            if count == COUNT:
+            if count == COUNT or not WORKERS.is_idle:
                 time.sleep(PAUSE)
             try:
                 self._adjust()
