@@ -102,7 +102,7 @@ async def _sandboxes(processes: int, seconds: float) -> float:
 
 # The plot -------------------------------------------------------------------------------------------------------------
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 360, 60, 50
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _LINE = 640, 360, 60, 50, 14
 _COLOURS = ('#2563eb', '#d97706', '#059669')
 
 
@@ -121,12 +121,17 @@ def draw(rates: Rates) -> str:
     counts = [count for count, _ in next(iter(rates.values()))]
     parts += [_text(place(count, 2.0**lowest), str(count), dy=22, anchor='middle') for count in counts]
     parts.append(_text(place(1, 2.0**lowest), 'processes; how often a second', dy=42))
+    labels: list[float] = []
     for (name, found), colour in zip(rates.items(), _COLOURS, strict=False):
         line = ' '.join(place(count, rate) for count, rate in found)
         ideal = ' '.join(place(count, found[0][1] * count) for count, _ in found if found[0][1] * count <= 2.0**highest)
         parts.append(f'<polyline points="{ideal}" fill="none" stroke="{colour}" stroke-dasharray="3 4" opacity="0.6"/>')
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
-        parts.append(_text(place(*found[-1]), f'{name}: {found[-1][1]:,.0f}', dx=8, colour=colour))
+        end = place(*found[-1])
+        height = float(end.partition(',')[2])
+        offset = 4 + sum(_LINE for other in labels if abs(other - height) < _LINE)  # not on each other
+        labels.append(height)
+        parts.append(_text(end, f'{name}: {found[-1][1]:,.0f}', dx=8, dy=offset, colour=colour))
     style = 'font-family="sans-serif" font-size="12"'
     size = f'viewBox="0 0 {_WIDTH} {_HEIGHT + 20}" width="{_WIDTH}" height="{_HEIGHT + 20}"'
     return '\n'.join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>', *parts, '</svg>\n'])

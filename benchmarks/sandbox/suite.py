@@ -199,14 +199,14 @@ async def _compare_rows(peer: Peer, rounds: int) -> tuple[Pair, Pair]:
     """Several new sandboxes without a pause: of the peer, of Habilis, and of Habilis with nothing started ahead."""
 
     async def peer_row() -> float:
-        started = time.perf_counter()
-        sessions = [peer.new() for _ in range(ROW)]
-        taken = (time.perf_counter() - started) / ROW
-        for session in sessions:
+        taken = 0.0
+        for _ in range(ROW):
+            started = time.perf_counter()
+            session = peer.new()
+            taken += time.perf_counter() - started
             peer.end(session)
-        del sessions
         await timings.settle()
-        return taken
+        return taken / ROW
 
     row, cold = partial(timings.sandboxes_in_a_row, ROW), partial(timings.cold_sandboxes_in_a_row, ROW)
     ours, theirs, ours_cold = await interleave(rounds, row, peer_row, cold)

@@ -43,6 +43,9 @@ from habilis.tools.plain_data import NotConvertible, to_plain
 Bind = Callable[[], inspect.BoundArguments]
 """Validates the arguments of a call."""
 
+SETTLE_TURNS = 20
+"""Rounds of the event loop in which a cancelled call ends."""
+
 MAX_RECORDS = 10_000
 """Maximum number of records that are kept until `take_records`; the oldest are dropped first."""
 
@@ -144,6 +147,7 @@ class Calls:
         self._question: str | None = None
         self._memory: dict[object, object] = {}
         self._displays: list[Display] = []
+        self._running: set[int] = set()
         self._permit: Permit | None = None
 
     def open(self, code: str = '') -> None:
@@ -176,6 +180,13 @@ class Calls:
         alone = not self._gates and self._journal is None
         return tool.can_run_here and alone and not tool.options.needs_approval
 
+    async def settle(self) -> None:
+        """Wait until calls that were cancelled have their records, unless they go on in spite of that."""
+        for _ in range(SETTLE_TURNS):
+            if not self._running:
+                return
+            await asyncio.sleep(0)
+
     def take_records(self) -> list[ToolCall]:
         """The calls that have ended since the last time, in the order in which they started."""
         return sorted((self._records.popleft() for _ in range(len(self._records))), key=lambda record: record.id)
@@ -201,6 +212,7 @@ class Calls:
     ) -> object:
         """Make a call. `here`: a plain function runs on this thread."""
         call = _Call(id=self._next_id(), tool=tool, side=side, arguments=written, ended=ended)
+        self._running.add(call.id)
         channel = self._channel(lambda make: self.emit(make(call.as_gate_call())))
         call.context = None if self.context is None else self.context.of_call(channel)
         if self.emit.is_heard:
@@ -371,6 +383,7 @@ class Calls:
             path=channel.path,
         )
         self._records.append(record)
+        self._running.discard(call.id)
         if call.ended is not None:
             call.ended(record)
         if self.emit.is_heard:

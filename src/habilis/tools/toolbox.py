@@ -314,6 +314,10 @@ class Toolbox:
         self._calls.end()
         self._host_calls.cancel()
 
+    async def settle(self) -> None:
+        """Wait for the records of the calls that `cancel` has ended."""
+        await self._calls.settle()
+
     async def call(self, name: str, /, *args: object, **kwargs: object) -> object:
         """Call a tool from the host, as code does."""
         tool = self._find(name, 'code')

@@ -163,10 +163,11 @@ class CodeRunner:
                 await asyncio.wait((running,))
         is_answer = bool(cell.calls) and cell.calls[-1].tool == NAME
         variables = await self._describe_variables()
+        await self._toolbox.settle()
         asked = self._meter.waited - waited
         cell = replace(
             cell,
-            calls=tuple(self._toolbox.take_records()),  # by now with those stopped with the cell
+            calls=tuple(self._toolbox.take_records()),  # with those stopped with the cell
             displays=(*cell.displays, *self._toolbox.take_displays()),
             seconds=max(0.0, cell.seconds - asked),  # without the time that people took
             waited=max(0.0, cell.waited - asked),

@@ -44,14 +44,14 @@ Value = int
 """A value inside the guest."""
 
 
-class _Running(threading.local):
+class _RunningScript(threading.local):
     """What runs on this thread."""
 
     guest: Any = None
     failure: BaseException | None = None
 
 
-_running = _Running()
+_running = _RunningScript()
 
 
 class Thrown(Exception):
