@@ -87,7 +87,7 @@ _running = _Running()
 
 
 def _no_error() -> Any:
-    return ctypes.POINTER(ffi.wasmtime_error_t)()
+    return cast('Any', ctypes.POINTER(ffi.wasmtime_error_t))()
 
 
 def _address(pointer: Any) -> int:
