@@ -304,8 +304,8 @@ class QuickBackend(Backend, Protocol):
     """A backend that starts a guest in a moment."""
 
     def start_here(self, spec: GuestSpec, *, alone: bool) -> Guest | None:
-        """Like `start`, but on the thread of an event loop. None: it would take too long; `alone` says that a few
-        milliseconds are not."""
+        """Like `start`, but on the thread of an event loop. None if that would take too long. If `alone`, no other
+        sandbox is at work, and a few milliseconds are not too long."""
         ...
 
 

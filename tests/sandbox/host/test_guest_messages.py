@@ -24,7 +24,7 @@ JSON = st.recursive(
 @given(value=JSON, piece=st.integers(min_value=24, max_value=60), indent=st.sampled_from([None, 1]))
 def test_a_text_parsed_in_pieces_is_what_json_makes_of_it(value: Json, piece: int, indent: int | None) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guest_messages, 'PIECE', max(piece, longest_number(value) + 2))
+        patch.setattr(guest_messages, 'PARSED_AT_ONCE', max(piece, longest_number(value) + 2))
         assert parse_message(json.dumps(value, indent=indent)) == value
 
 
@@ -46,7 +46,7 @@ def test_a_damaged_text_is_refused_or_what_json_makes_of_it(value: Json, piece: 
     text = json.dumps(value)
     text = text[:cut] + put + text[cut + 1 :]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guest_messages, 'PIECE', piece)
+        patch.setattr(guest_messages, 'PARSED_AT_ONCE', piece)
         try:
             parsed = parse_message(text)
         except CodecError:
@@ -151,5 +151,5 @@ def test_the_deepest_long_values_come_back() -> None:
         for _ in range(95):
             value = wrap(value)
         text = codec.encode([value, value])
-        assert len(text) > guest_messages.PIECE
+        assert len(text) > guest_messages.PARSED_AT_ONCE
         assert codec.unpack(parse_message(text)) == [value, value]

@@ -11,7 +11,7 @@ from typing import cast
 from habilis.core.codec import CodecError, Json, check_size, parse, parse_with, scan, unpack
 from habilis.core.narrowing import fields_in, is_dict, is_list
 
-PIECE = 1 << 16
+PARSED_AT_ONCE = 1 << 16
 """Max characters that are given to the C parser at once, except for a long string, which it copies quickly."""
 
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
@@ -25,12 +25,12 @@ _SPACES = frozenset(' \t\n\r')
 
 def is_quick(message: str) -> bool:
     """Whether the reply to a message takes no time, and calls no tool."""
-    return message[:1] in _QUICK and len(message) <= PIECE
+    return message[:1] in _QUICK and len(message) <= PARSED_AT_ONCE
 
 
 def parse_message(text: str) -> Json:
     """Parse JSON text of a guest. Raises `CodecError`, which names the limit that was exceeded."""
-    if len(text) <= PIECE:
+    if len(text) <= PARSED_AT_ONCE:
         return parse(text)
     try:
         check_size(text)
@@ -68,7 +68,7 @@ class _LongText:
         return value
 
     def _move(self, start: int) -> None:
-        self._start, self._end = start, min(start + PIECE, len(self._text))
+        self._start, self._end = start, min(start + PARSED_AT_ONCE, len(self._text))
         self._piece = self._text[start : self._end]
         is_last = self._end == len(self._text)
         self._sure = self._end if is_last else start + len(self._piece.rstrip(_NUMBER))  # a number may go on after it
@@ -105,7 +105,7 @@ class _LongText:
                 opened.pop()
         self._unclosed = frozenset(opened)
         if at not in self._unclosed:
-            msg = f'no value, or a number of more than {PIECE:,} digits'
+            msg = f'no value, or a number of more than {PARSED_AT_ONCE:,} digits'
             raise ValueError(msg)
         return self._container(at)
 

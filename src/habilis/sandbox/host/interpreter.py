@@ -33,7 +33,7 @@ from habilis.sandbox.contract import (
 from habilis.sandbox.host import results
 from habilis.sandbox.host.cell_host import CellHost
 from habilis.sandbox.host.file_guard import guard_of
-from habilis.sandbox.host.guest_messages import PIECE, parse_answer
+from habilis.sandbox.host.guest_messages import PARSED_AT_ONCE, parse_answer
 from habilis.sandbox.host.workers import WORKERS, Interruptible, WorkerCall, stop_at_exit
 from habilis.sandbox.options import SandboxOptions
 from habilis.sandbox.snapshot import SavedVariables
@@ -259,11 +259,12 @@ class Interpreter(Interruptible):
         assert guest is not None
         work: Callable[[], str] = functools.partial(guest.enter, message, host)
         if brief and self._brief_guest is not None:
+            began = time.monotonic()
             answer = self._brief_guest.begin(message, host)
-            if answer is not None and len(answer) <= PIECE:
+            if answer is not None and len(answer) <= PARSED_AT_ONCE:
                 return read(parse_answer(answer))
             work = functools.partial(self._brief_guest.go_on, host) if answer is None else lambda: answer
-            if host.seconds() > MAX_BRIEF:
+            if time.monotonic() - began > MAX_BRIEF:
                 self._brief_guest = None
         job = WORKERS.start(lambda: self._guarded(lambda: read(parse_answer(work()))))
         self._entered = host, guest, job

@@ -39,7 +39,7 @@ def _record(seconds: int, nanoseconds: int) -> component.Record:
 
 
 class Ticker:
-    """Advances the epoch every `TICK` seconds while a guest runs, which calls its `check`."""
+    """Advances the epoch every `TICK` seconds while a guest runs, so that the guest can be left, and checked."""
 
     def __init__(self, engine: wasmtime.Engine) -> None:
         self._engine = engine
