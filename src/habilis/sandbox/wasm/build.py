@@ -15,6 +15,7 @@ from pathlib import Path
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.sandbox.host.guest_folder import GUEST_FILES, PACKAGE
 from habilis.sandbox.wasm.immortal_objects import immortalize
+from habilis.sandbox.wasm.linking.linker import link
 
 HERE = Path(__file__).parent
 BUNDLED = HERE / 'component.wasm'
@@ -28,6 +29,7 @@ def source_key() -> str:
         *(PACKAGE / name for name in GUEST_FILES),
         *sorted((HERE / 'component').glob('*.*')),
         HERE / 'immortal_objects.py',
+        *sorted((HERE / 'linking').glob('*.py')),
     ]:
         digest.update(path.name.encode() + b'\0' + path.read_bytes() + b'\0')
     return digest.hexdigest()[:24]
@@ -59,7 +61,7 @@ def build(target: Path) -> None:
         tree = Path(scratch) / 'tree'
         _copy_sources(tree)
         _componentize(tree, Path(scratch) / 'component.wasm')
-        target.write_bytes(immortalize((Path(scratch) / 'component.wasm').read_bytes()))
+        target.write_bytes(immortalize(link((Path(scratch) / 'component.wasm').read_bytes())))
 
 
 def _copy_sources(tree: Path) -> None:

@@ -20,6 +20,7 @@ from habilis.core.narrowing import fields_in
 from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.host.warm_guests import SilentHost
 from habilis.sandbox.wasm.engine import WasmEngine
+from habilis.sandbox.wasm.linking.binary import HEADER, number, sections
 
 IMMORTAL = 5 << 28
 """The reference count of immortal objects in CPython with 32-bit pointers."""
@@ -97,46 +98,24 @@ def _patch(data: bytearray, objects: list[tuple[int, int]], mortal: int) -> tupl
 
 def data_segments(component: bytes | bytearray) -> list[Segment]:
     """The data segments of the first core module of a component, which holds its memory."""
-    for kind, start, end in _sections(component, 8, len(component)):
-        if kind == 1:  # a core module
-            for part, first, _ in _sections(component, start + 8, end):
-                if part == 11:  # its data
-                    return _segments(component, first)
+    for outer in sections(component, HEADER, len(component)):
+        if outer.kind == 1:  # a core module
+            for inner in sections(component, outer.start + HEADER, outer.end):
+                if inner.kind == 11:  # its data
+                    return _segments(component, inner.start)
     msg = 'the component has no memory image'
     raise SandboxError(msg)
 
 
 def _segments(data: bytes | bytearray, at: int) -> list[Segment]:
-    count, at = _number(data, at)
+    count, at = number(data, at)
     segments: list[Segment] = []
     for _ in range(count):
         if data[at] != 0 or data[at + 1] != 0x41:  # active, at a constant address
             msg = 'the memory image of the component has a segment of an unknown kind'
             raise SandboxError(msg)
-        address, at = _number(data, at + 2)
-        size, at = _number(data, at + 1)  # after the end of the constant
+        address, at = number(data, at + 2)
+        size, at = number(data, at + 1)  # after the end of the constant
         segments.append(Segment(address, size, at))
         at += size
     return segments
-
-
-def _sections(data: bytes | bytearray, at: int, end: int) -> list[tuple[int, int, int]]:
-    found: list[tuple[int, int, int]] = []
-    while at < end:
-        kind = data[at]
-        size, at = _number(data, at + 1)
-        found.append((kind, at, at + size))
-        at += size
-    return found
-
-
-def _number(data: bytes | bytearray, at: int) -> tuple[int, int]:
-    """A LEB128 number and the position after it. Addresses are below 2 GB, so the sign does not matter."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at

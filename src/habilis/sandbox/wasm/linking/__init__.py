@@ -1,0 +1,1 @@
+"""Links the core modules of the built component into one."""
