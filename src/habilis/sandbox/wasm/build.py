@@ -15,11 +15,15 @@ from pathlib import Path
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.sandbox.host.guest_folder import GUEST_FILES, PACKAGE
 from habilis.sandbox.wasm.immortal_objects import immortalize
+from habilis.sandbox.wasm.linking.binary import Unlinkable
 from habilis.sandbox.wasm.linking.linker import link
 
 HERE = Path(__file__).parent
 BUNDLED = HERE / 'component.wasm'
 """The path of the built component in a wheel."""
+
+TESTED = '0.25.1'
+"""The version of componentize-py whose components are known to the linker."""
 
 
 def source_key() -> str:
@@ -61,7 +65,19 @@ def build(target: Path) -> None:
         tree = Path(scratch) / 'tree'
         _copy_sources(tree)
         _componentize(tree, Path(scratch) / 'component.wasm')
-        target.write_bytes(immortalize(link((Path(scratch) / 'component.wasm').read_bytes())))
+        target.write_bytes(immortalize(linked((Path(scratch) / 'component.wasm').read_bytes())))
+
+
+def linked(component: bytes) -> bytes:
+    """The component with its libraries linked; an error names the version of the builder that works."""
+    try:
+        return link(component)
+    except Unlinkable as error:
+        msg = (
+            f'the sandbox that componentize-py {_version("componentize-py")} has built cannot be linked: {error}. '
+            f'It is tested with {TESTED}: pip install componentize-py=={TESTED}'
+        )
+        raise SandboxError(msg) from error
 
 
 def _copy_sources(tree: Path) -> None:
