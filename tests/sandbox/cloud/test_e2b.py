@@ -58,7 +58,8 @@ def test_a_machine_is_renewed_while_in_use_and_removed_with_its_sandbox(monkeypa
         with SyncSandbox.create('e2b-renewed') as sandbox:
             assert sandbox.run('import os\nos.getuid()').value == 65534
             [made] = Machine.list().next_items()
-            assert (made.template_id, round((made.end_at - made.started_at).total_seconds())) == ('base', 600)
+            assert made.template_id == 'base'
+            assert (made.end_at - made.started_at).total_seconds() > 599, 'more if it was renewed meanwhile'
             while Machine.get_info(made.sandbox_id).end_at <= made.end_at:
                 time.sleep(0.01)
     finally:
