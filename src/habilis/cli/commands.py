@@ -102,3 +102,11 @@ def habilis(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
+
+
+def run(arguments: list[str]) -> None:
+    """Run a command. The chat without options needs no parser, whose imports take longer than to show the prompt."""
+    if arguments == ['chat']:
+        import_module(COMMANDS['chat'][0]).chat_without_options()
+    else:
+        app(arguments, prog_name='habilis')

@@ -20,9 +20,9 @@ def main() -> None:
         arguments = [*_meant_command(sys.argv[1:]), *sys.argv[1:]]
         stop_status = _show_first_sign(arguments)
         try:
-            from habilis.cli.commands import app
+            from habilis.cli.commands import run
 
-            app(arguments, prog_name='habilis')
+            run(arguments)
         finally:
             stop_status()
             sys.stdout.flush()

@@ -132,6 +132,21 @@ def test_the_prompt_of_a_chat_is_drawn_before_what_answers_messages_is_imported(
     assert heavy.intersection(modules.split()) == set()
 
 
+def test_a_chat_without_options_does_not_wait_for_what_reads_options(place: Place) -> None:
+    with on_terminal(command=[sys.executable, '-c', AT_PROMPT]) as terminal:
+        modules = terminal.wait_for(' .\n').partition('LOADING ')[2].split()
+    assert 'prompt_toolkit' in modules
+    assert 'pydantic' not in modules
+
+
+def test_such_a_chat_reports_wrong_settings_as_one_with_options_does(place: Place) -> None:
+    (place.folder / 'habilis.toml').write_text('mdoel = "local"\n')
+    without, given = habilis('chat', stdin='hi\n'), habilis('chat', '--plain', stdin='hi\n')
+    assert 'mdoel' in without.stderr
+    assert (without.returncode, without.stdout) == (given.returncode, given.stdout)
+    assert without.stderr.splitlines()[-1] == given.stderr.splitlines()[-1]
+
+
 def test_a_pipe_is_answered_line_by_line(place: Place) -> None:
     model = script(place.folder, 'Hello.', code('final_answer(6 * 7)'))
     done = habilis('chat', '--model', model, stdin='hi\nsix times \\\nseven?\n\n/nonsense\nq\nnever\n')

@@ -1,12 +1,12 @@
 """The cache: made once, whoever asks; made again when it is damaged; never half."""
 
 import errno
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_an_entry_is_made_once(entry: CacheEntry) -> None:
     for _ in range(3):
         assert entry.get(make).read_bytes() == DATA
     assert make.calls == 1
-    assert names(entry.path.parent) == {'entry.bin', 'entry.bin.sha256'}
+    assert names(entry.path.parent) == {'entry.bin', 'entry.bin.crc32'}
 
 
 DAMAGE: dict[str, Callable[[CacheEntry], object]] = {
@@ -61,7 +61,7 @@ DAMAGE: dict[str, Callable[[CacheEntry], object]] = {
     'no checksum': lambda entry: entry.checksum.unlink(),
     'an empty checksum': lambda entry: entry.checksum.write_bytes(b''),
     'a checksum that is not text': lambda entry: entry.checksum.write_bytes(b'\xff\xfe\0'),
-    'the checksum of something else': lambda entry: entry.checksum.write_text(hashlib.sha256(b'other').hexdigest()),
+    'the checksum of something else': lambda entry: entry.checksum.write_text(f'{zlib.crc32(b"other"):08x}'),
 }
 
 
@@ -105,7 +105,7 @@ def test_old_entries_make_room_for_new_ones(tmp_path: Path) -> None:
         entry.get(Maker())
         os.utime(entry.path, (number, number))
     kept = {f'{number}.bin' for number in range(3, KEEP + 3)}
-    assert names(tmp_path) == kept | {f'{name}.sha256' for name in kept}
+    assert names(tmp_path) == kept | {f'{name}.crc32' for name in kept}
 
 
 # The folder -----------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_processes_that_start_together_make_it_once(tmp_path: Path) -> None:
     processes = [start(tmp_path, 0.5) for _ in range(4)]
     assert [process.communicate(timeout=600)[0] for process in processes] == ['400000\n'] * 4
     assert (tmp_path / 'made').read_text() == 'x'
-    assert names(tmp_path) == {'made', 'entry.bin', 'entry.bin.sha256'}
+    assert names(tmp_path) == {'made', 'entry.bin', 'entry.bin.crc32'}
 
 
 def test_when_the_process_that_makes_it_is_killed_another_one_takes_over(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_damaged_component_is_compiled_again_by_the_next_process(tmp_path: Pat
     folder.mkdir(mode=0o700)
     built = f'{build.source_key()}-{build.builder_key()}.wasm'
     for name in (compiled.name, built):
-        for suffix in ('', '.sha256'):
+        for suffix in ('', '.crc32'):
             source = compiled.with_name(name + suffix)
             if source.exists():  # a wheel carries what is built
                 shutil.copy(source, folder)

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -79,6 +80,18 @@ def chat(
         return kind(front, request, resume=wanted, mode=mode, may_share=not no_workspace)
 
     raise typer.Exit(asyncio.run(_run(make, said)))
+
+
+def chat_without_options() -> None:
+    """`habilis chat` alone. Typer imports pydantic to read options, which takes longer than to show the prompt."""
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(WorkOptionsGroup)}
+    try:
+        chat(**defaults)
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
+    except typer.BadParameter as error:  # of the settings
+        error.show()
+        sys.exit(error.exit_code)
 
 
 async def _run(make: 'Callable[[FrontEnd, type[ChatApp]], ChatApp]', said: str) -> int:
