@@ -19,7 +19,7 @@ from habilis.core.integers import (
 from habilis.core.previews import shorten
 
 LONG = 10**6000
-HUGE = 7 << 30_000_000
+HUGE = 7 << int(30e6)
 
 
 class Model(BaseModel):
