@@ -45,6 +45,26 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Take back what a test leaves in the variables that Python reads when it starts: Ray sets PYTHONBREAKPOINT.
+
+    With others than those it was started with, the nursery (`tests/cli/nursery.py`) can start no command: from the test
+    of a cluster on, a worker would start Python anew for each command, which takes seconds.
+    """
+    before = _variables_of_python()
+    try:
+        return (yield)
+    finally:
+        for name in _variables_of_python().keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _variables_of_python() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(('PYTHON', 'LC_', 'LANG'))}
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Describe a failure without the garbage collector.
 

@@ -27,7 +27,7 @@ class Effort:
 
 
 FULL = Effort(runs=50, tokens=50, imports=9)
-QUICK = Effort(runs=5, tokens=10, imports=3)
+QUICK = Effort(runs=2, tokens=4, imports=1)
 
 
 async def measure(*, quick: bool, progress: Progress) -> Report:

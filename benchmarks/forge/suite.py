@@ -25,7 +25,7 @@ class Effort:
 
 
 FULL = Effort(verifications=30, batches=5, searches=20, has_more_tools=True)
-QUICK = Effort(verifications=5, batches=1, searches=5, has_more_tools=False)
+QUICK = Effort(verifications=2, batches=1, searches=2, has_more_tools=False)
 
 
 async def measure(*, quick: bool, progress: Progress) -> Report:

@@ -23,7 +23,7 @@ TOP = 5
 
 async def measure(*, quick: bool, progress: Progress) -> Report:
     """Run all measurements. Takes less than a minute."""
-    load, rounds = load_average(), 3 if quick else 10
+    load, rounds = load_average(), 1 if quick else 10
     progress('prompts')
     rows = [row for count in COUNTS for row in await _prompt_rows(count)]
     progress('stubs and searches')

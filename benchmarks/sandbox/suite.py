@@ -33,7 +33,7 @@ class Effort:
 
 
 FULL = Effort(rounds=100, slow_rounds=10, cells=1000, few=9, window=2.0, windows=3, live=1000, every=1)
-QUICK = Effort(rounds=20, slow_rounds=3, cells=200, few=3, window=0.5, windows=1, live=100, every=4)
+QUICK = Effort(rounds=10, slow_rounds=2, cells=100, few=2, window=0.5, windows=1, live=100, every=4)
 
 
 async def measure(*, quick: bool, progress: Progress) -> Report:

@@ -10,6 +10,7 @@ from habilis.core.errors import RunStopped
 from habilis.models.contract import Message, Reply, Usage
 from habilis.sandbox.contract import Cell, Display, ToolCall
 from tests.agent.scripts import block
+from tests.cases import each_case
 
 LONG = 'word ' * 100_000
 
@@ -81,7 +82,7 @@ def test_a_printed_result_without_an_answer_says_why() -> None:
     assert repr(result) == ("Result(ended='question', question='Which colour?', steps=1, seconds=0.0, run_id='run-1')")
 
 
-@pytest.mark.parametrize(
+@each_case(
     'value',
     [
         Result(output=LONG, ended='answer', run_id='r', steps=(STEP,) * 50, messages=(MESSAGE,) * 50),
@@ -94,7 +95,6 @@ def test_a_printed_result_without_an_answer_says_why() -> None:
         Display(mime='image/png', data=b'x' * 10**6),
         ToolCall(tool='f', arguments={'text': LONG}, result=LONG, log=(LONG,)),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_what_users_print_is_short(value: object) -> None:
     assert len(repr(value)) < 600

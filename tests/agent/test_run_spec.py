@@ -16,6 +16,7 @@ from habilis.agent.options import AGENT_OPTIONS
 from habilis.agent.run_spec import ResumptionOptions, RunOptions, RunSpec, StartOptions, TurnOptions, option_names
 from habilis.models import ScriptedModel
 from tests.agent.scripts import block
+from tests.cases import each_case
 
 METHODS: dict[Callable[..., Any], type] = {
     Agent.run: RunOptions,
@@ -35,7 +36,7 @@ def _documented(method: Callable[..., Any]) -> set[str]:
     return {*re.findall(r'^    (\w+): ', (getdoc(method) or '').partition('Args:\n')[2], re.MULTILINE)}
 
 
-@pytest.mark.parametrize('method', METHODS, ids=lambda method: method.__qualname__)
+@each_case('method', METHODS)
 def test_a_signature_lists_every_option(method: Callable[..., Any]) -> None:
     shown = signature(method).parameters
     assert {*option_names(METHODS[method])} == {*shown} - POSITIONAL | ({*shown} & {*METHODS[method].__annotations__})

@@ -5,8 +5,13 @@ import pytest
 from tests.benchmarks.process import benchmarks, python
 
 
-@pytest.mark.parametrize('name', ['sandbox', 'agent', 'journal', 'forge', 'mcp', 'server'])
-@pytest.mark.parametrize(('flags', 'returned'), [((), 0), (('--check',), 1)])
+@pytest.mark.parametrize(
+    ('name', 'flags', 'returned'),
+    [
+        ('sandbox', (), 0),
+        *((name, ('--check',), 1) for name in ('sandbox', 'agent', 'journal', 'forge', 'mcp', 'server')),
+    ],
+)
 def test_a_missed_target_is_an_error_only_with_check(name: str, flags: tuple[str, ...], returned: int) -> None:
     code = (
         f'import sys\nfrom benchmarks.{name} import suite\nfrom tests.benchmarks import reports\n'

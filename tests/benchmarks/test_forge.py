@@ -47,10 +47,10 @@ async def test_a_peer_that_fails_is_not_measured(monkeypatch: pytest.MonkeyPatch
 
 async def test_a_large_library_is_searched_and_costs_the_prompt_little(tmp_path: Path) -> None:
     library = LargeLibrary(tmp_path / 'tools')
+    library.fill(50)
+    assert len(library.names()) == 50
     library.fill(300)
     assert len(library.names()) == 300
-    library.fill(2000)
-    assert len(library.names()) == 2000
     assert all(seconds > 0 for seconds in search_times(library, 1))
     assert 0 < await prompt_tokens(library) <= 600
     with pytest.raises(ForgeError, match='names for'):

@@ -187,7 +187,7 @@ def test_on_a_terminal_a_bar_moves_and_ctrl_c_keeps_what_is_in(
         monkeypatch.setenv(name, value)
     server.hold_from = 2
     with on_terminal('models', 'install', 'tiny') as terminal:
-        terminal.wait_for('0.3/1.0 MB')
+        terminal.wait_for('0.5/1.0 MB')
         terminal.type('\x03')
         terminal.wait_for('Resume with: habilis models install tiny')
         assert terminal.process.wait() == 130

@@ -52,7 +52,7 @@ def _no_constants(name: str) -> object:
     raise AssertionError(f'{name} is not JSON')
 
 
-@pytest.mark.parametrize(
+@each_case(
     'value',
     [
         -0.0,
@@ -86,7 +86,6 @@ def _no_constants(name: str) -> object:
         Fraction(-1, 3),
         uuid.UUID(int=0),
     ],
-    ids=lambda value: f'{value!a:.40}' if not isinstance(value, int) else f'{value.bit_length()} bits',
 )
 def test_the_awkward_values_come_back(value: object) -> None:
     assert shape(decode(encode(value))) == shape(value)
@@ -149,7 +148,7 @@ def _tally() -> defaultdict[str, list[int]]:
     return tally
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('value', 'plain_value'),
     [
         (Colour.RED, 1),
@@ -165,7 +164,6 @@ def _tally() -> defaultdict[str, list[int]]:
         (HostileInt(1 << 5000), 1 << 5000),
         (HostileFloat(math.inf), math.inf),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_a_subclass_travels_as_the_plain_value_it_is(value: object, plain_value: object) -> None:
     assert shape(decode(encode(value))) == shape(plain_value)
@@ -290,7 +288,7 @@ def tagged(tag: str, content: str) -> str:
     return f'{{"$":"{tag}","v":{content}}}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text',
     [
         '',
@@ -334,7 +332,6 @@ def tagged(tag: str, content: str) -> str:
         tagged('uuid', '"0"'),
         tagged('uuid', '"{}"'),
     ],
-    ids=lambda text: text[:30],
 )
 def test_a_hostile_text_is_refused(text: str) -> None:
     with pytest.raises(CodecError):

@@ -66,7 +66,7 @@ VALUES: list[object] = [
 ]
 
 
-@pytest.mark.parametrize('value', VALUES, ids=lambda value: type(value).__name__)
+@each_case('value', VALUES)
 def test_plain_values_are_decoded_exactly(value: object) -> None:
     decoded = again(Whole(value=value)).value
     assert decoded == value

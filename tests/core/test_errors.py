@@ -2,8 +2,6 @@
 
 import inspect
 
-import pytest
-
 from habilis.core import errors
 from habilis.core.errors import (
     AgentError,
@@ -19,6 +17,7 @@ from habilis.core.errors import (
     ToolCallError,
     ToolDefinitionError,
 )
+from tests.cases import each_case
 
 BRANCHES = (
     AgentError,
@@ -40,7 +39,7 @@ def every_error() -> list[type[Exception]]:
     return [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, Exception)]
 
 
-@pytest.mark.parametrize('error', every_error(), ids=lambda error: error.__name__)
+@each_case('error', every_error())
 def test_every_error_is_of_the_tree_and_says_what_it_means(error: type[Exception]) -> None:
     assert issubclass(error, HabilisError)
     assert error.__doc__

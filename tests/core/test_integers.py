@@ -17,9 +17,10 @@ from habilis.core.integers import (
     short_integer,
 )
 from habilis.core.previews import shorten
+from tests.cases import each_case
 
 LONG = 10**6000
-HUGE = 7 << 30_000_000
+HUGE = 7 << int(30e6)
 
 
 class Model(BaseModel):
@@ -59,7 +60,7 @@ def test_too_many_digits_are_not_read() -> None:
         read_integer('9' * 1_000_000)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('value', 'start'),
     [
         (LONG, '1000'),
@@ -71,7 +72,6 @@ def test_too_many_digits_are_not_read() -> None:
         (Point(LONG), 'Point(x=1000'),
         ([HUGE], '['),
     ],
-    ids=range(8),
 )
 def test_values_with_long_integers_have_a_repr(value: object, start: str) -> None:
     assert safe_repr(value).startswith(start)

@@ -12,6 +12,7 @@ from habilis.core.errors import SettingsError
 from habilis.core.limits import Limits
 from habilis.core.settings import NAMES, Settings, load_settings
 from habilis.models.config import ModelConfig
+from tests.cases import each_case
 from tests.place import Place, as_toml, as_variable
 
 VALUES: dict[str, tuple[object, object]] = {
@@ -98,7 +99,7 @@ def test_the_table_of_values_has_every_setting() -> None:
     assert tuple(VALUES) == NAMES
 
 
-@pytest.mark.parametrize('name', NAMES)
+@each_case('name', NAMES)
 def test_the_first_value_of_the_table_is_not_the_default(name: str) -> None:
     assert loaded(name, VALUES[name][0]) != value_of(Settings(), name)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evals import forge
-from evals.dishonest import DECEITS, HONEST
+from evals import dishonest, forge
+from evals.dishonest import DECEITS
 from evals.forge import LENIENT, BuildOutcome, evaluate, load_problems, parse_arguments, table
 from evals.outcomes import read_as
 from evals.sets import MissingData
@@ -94,13 +94,14 @@ async def test_both_sides_see_the_same_replies(data: Path, monkeypatch: pytest.M
     assert strict.tokens == lenient.tokens
 
 
-async def test_no_dishonest_build_is_registered_and_all_honest_ones_are() -> None:
+async def test_no_dishonest_build_is_registered_and_all_honest_ones_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dishonest, 'HONEST', 3)
     said: list[str] = []
     await evaluate(parse_arguments(['--dishonest']), said.append)
-    *builds, dishonest, honest = said
-    assert [one for one in builds[:-HONEST] if not one.startswith('refused')] == []
-    assert dishonest.startswith(f'0 of {2 * len(DECEITS)} dishonest builds were registered: ')
-    assert honest.startswith(f'{HONEST} of {HONEST} honest builds were registered: ')
+    *builds, refused, kept = said
+    assert [one for one in builds[:-3] if not one.startswith('refused')] == []
+    assert refused.startswith(f'0 of {2 * len(DECEITS)} dishonest builds were registered: ')
+    assert kept.startswith('3 of 3 honest builds were registered: ')
 
 
 def test_a_seed_shuffles_the_tasks_always_alike(data: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evals import outcomes
-from evals.run import SECONDS, UsageError, evaluate, parse_arguments, select_tasks
+from evals.run import SECONDS, UsageError, evaluate, main, parse_arguments, select_tasks
 from evals.sets import SETS, MissingData, load_set
 from evals.smolagents_side import documented
 from evals.tasks import exchange_rate
@@ -98,10 +98,19 @@ def test_the_bare_side_asks_once_and_reads_the_last_printed_line(tmp_path: Path)
         (['forty', '--url', 'http://127.0.0.1:9/v1'], 'no model server answers at http://127.0.0.1:9/v1'),
     ],
 )
-def test_what_cannot_be_tried_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[str], complaint: str) -> None:
-    done = run(*arguments, replies=[], folder=tmp_path)
-    assert done.returncode == 2
-    [line] = done.stderr.splitlines()
+def test_what_cannot_be_tried_is_one_line_and_exit_code_2(
+    tmp_path: Path,
+    arguments: list[str],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, 'argv', ['evals', *arguments, '--model', write_script(tmp_path, [])])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
     assert line.startswith('evals: ')
     assert complaint in line
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each_case
 from tests.house.cycles import cycles, folders_in_both_directions, import_graph
 from tests.house.imports import MAY_IMPORT
 from tests.house.repository import PACKAGE
@@ -19,7 +20,7 @@ def test_a_room_has_no_import_cycle(room: str) -> None:
     assert cycles(graph) == []
 
 
-@pytest.mark.parametrize('room', MAY_IMPORT)
+@each_case('room', MAY_IMPORT)
 def test_folders_of_a_room_import_each_other_in_one_direction(room: str) -> None:
     assert folders_in_both_directions(import_graph(PACKAGE, room)) == []
 

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
+from tests.cases import each_case
 from tests.house.repository import BENCHMARKS, PACKAGE, ROOT
 
 ROOMS = [*sorted(path.parent for path in PACKAGE.glob('*/__init__.py')), BENCHMARKS]
@@ -13,7 +12,7 @@ def readme_of(module: Path) -> Path:
     return next(folder / 'README.md' for folder in module.parents if (folder / 'README.md').exists())
 
 
-@pytest.mark.parametrize('room', ROOMS, ids=lambda room: room.name)
+@each_case('room', ROOMS)
 def test_every_module_of_a_room_is_listed_in_a_readme(room: Path) -> None:
     missing = [
         str(module.relative_to(ROOT))
@@ -23,6 +22,6 @@ def test_every_module_of_a_room_is_listed_in_a_readme(room: Path) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize('room', ROOMS, ids=lambda room: room.name)
+@each_case('room', ROOMS)
 def test_every_room_has_a_readme(room: Path) -> None:
     assert (room / 'README.md').read_text(encoding='utf-8').startswith(f'# {room.name}\n')

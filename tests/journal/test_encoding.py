@@ -21,6 +21,7 @@ from habilis.journal.encoding import (
     encode_record,
     select_runs,
 )
+from tests.cases import each_case
 from tests.core.plain import any_text
 
 times = st.floats(0, 2e9).map(lambda at: round(at, 6))
@@ -127,7 +128,7 @@ NONSENSE: list[Json] = [None, [], {}]
 MORE_NONSENSE: list[Json] = ['x', 1, [1], {'x': 1}, {'x': None}]
 
 
-@pytest.mark.parametrize(
+@each_case(
     'fields',
     [
         '',
@@ -148,7 +149,6 @@ MORE_NONSENSE: list[Json] = ['x', 1, [1], {'x': 1}, {'x': None}]
         *(FINE | {name: value} for name in 'fb' for value in [*NONSENSE, 1]),
         *(FINE | {'a': value} for value in MORE_NONSENSE),
     ],
-    ids=lambda fields: str(fields)[:60],
 )
 def test_nonsense_with_a_good_checksum_is_no_record(fields: Json) -> None:
     with pytest.raises(CorruptRecord):
@@ -183,7 +183,7 @@ def test_a_description_of_a_newer_version_says_so() -> None:
         decode_info(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text',
     [
         '',
@@ -202,7 +202,6 @@ def test_a_description_of_a_newer_version_says_so() -> None:
         '{"v":"x","run":"r","kind":"agent","status":"done","created":0,"updated":0}',
         f'{{"v":1,"run":"r","kind":"agent","status":"done","created":{10**400},"updated":0}}',
     ],
-    ids=lambda text: text[:80],
 )
 def test_a_damaged_description_is_refused(text: str) -> None:
     with pytest.raises(CorruptRecord):

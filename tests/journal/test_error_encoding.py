@@ -88,7 +88,7 @@ def _bad_json() -> Exception:
     raise AssertionError
 
 
-@pytest.mark.parametrize(
+@each_case(
     'error',
     [
         ValueError('x'),
@@ -117,7 +117,6 @@ def _bad_json() -> Exception:
         _noted(ValueError('x')),
         ValueError('\ud800'),
     ],
-    ids=lambda error: f'{type(error).__qualname__}-{str(error)[:20]!a}',
 )
 def test_an_error_comes_back_with_its_class_message_and_plain_attributes(error: Exception) -> None:
     read = _again(error)

@@ -326,7 +326,7 @@ print(*sorted(sdks & set(sys.modules)))
 
 @pytest.mark.parametrize(
     ('provider', 'sdk'),
-    [('openai', 'openai'), ('anthropic', 'anthropic'), ('google', 'google.genai'), ('mistral', 'mistralai')],
+    [('anthropic', 'anthropic'), ('google', 'google.genai'), ('mistral', 'mistralai')],
 )
 def test_only_the_sdk_of_the_chosen_provider_is_imported(provider: str, sdk: str, server: ProtocolServer) -> None:
     code = ONLY.format(model=f'{provider}:{exchange(provider, "plain").model}', url=server.base_url(provider))

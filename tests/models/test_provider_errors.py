@@ -3,10 +3,12 @@
 import json
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from email.utils import formatdate
 from importlib.util import find_spec
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -45,12 +47,24 @@ EACH_SDK = ['anthropic', 'bedrock', 'google', 'groq', 'mistral', 'openai', 'open
 
 async def fault(config: ModelConfig, *, stream: bool = False, options: Options = NO_OPTIONS) -> ModelError:
     """The error that asking ends with."""
+    async with opened(config) as model:
+        return await fault_of(model, stream=stream, options=options)
+
+
+@asynccontextmanager
+async def opened(config: ModelConfig) -> AsyncGenerator[EngineModel]:
+    """A model that is closed in the end. To make the client of an SDK takes longer than ten requests with it."""
     model = EngineModel(config)
     try:
-        with pytest.raises(ModelError) as caught:
-            await (_drained(model.stream(START, options)) if stream else model.request(START, options))
+        yield model
     finally:
         await model.close()
+
+
+async def fault_of(model: EngineModel, *, stream: bool = False, options: Options = NO_OPTIONS) -> ModelError:
+    """The error that asking this model ends with."""
+    with pytest.raises(ModelError) as caught:
+        await (_drained(model.stream(START, options)) if stream else model.request(START, options))
     error = caught.value
     assert str(error)
     assert '\n' not in str(error)
@@ -85,17 +99,15 @@ def said(provider: str, text: str, code: str | None = None) -> object:
     return {'error': {'message': text, 'type': 'invalid_request_error', 'param': None, 'code': code}}
 
 
-@pytest.mark.parametrize('stream', [False, True])
-@pytest.mark.parametrize('status', [401, 403])
 @pytest.mark.parametrize('provider', ALL)
-async def test_a_refused_key_names_the_variable_that_holds_it(
-    provider: str, status: int, stream: bool, server: ProtocolServer
-) -> None:
-    server.will_answer(answer_json(said(provider, f'Incorrect API key provided: {KEY}'), status=status))
-    error = await fault(asking(server, provider), stream=stream)
-    assert isinstance(error, ModelAccessDenied)
-    assert error.status == status
-    assert PROVIDERS[provider].keys[0] in str(error)
+async def test_a_refused_key_names_the_variable_that_holds_it(provider: str, server: ProtocolServer) -> None:
+    async with opened(asking(server, provider)) as model:
+        for status, stream in product((401, 403), (False, True)):
+            server.will_answer(answer_json(said(provider, f'Incorrect API key provided: {KEY}'), status=status))
+            error = await fault_of(model, stream=stream)
+            assert isinstance(error, ModelAccessDenied)
+            assert error.status == status
+            assert PROVIDERS[provider].keys[0] in str(error)
 
 
 @pytest.mark.parametrize('provider', ALL)
@@ -125,20 +137,22 @@ async def test_how_long_to_wait_may_be_a_date(server: ProtocolServer) -> None:
     assert 3000 < error.retry_after <= 3600
 
 
-@pytest.mark.parametrize('value', ['soon', '-5', '', '9' * 400])
-async def test_nonsense_about_waiting_is_no_waiting(value: str, server: ProtocolServer) -> None:
-    server.will_answer(answer_json(said('openai', 'slow'), status=429, headers={'Retry-After': value}))
-    assert (await fault(asking(server, 'openai'))).retry_after is None
+async def test_nonsense_about_waiting_is_no_waiting(server: ProtocolServer) -> None:
+    async with opened(asking(server, 'openai')) as model:
+        for value in ('soon', '-5', '', '9' * 400):
+            server.will_answer(answer_json(said('openai', 'slow'), status=429, headers={'Retry-After': value}))
+            assert (await fault_of(model)).retry_after is None
 
 
-@pytest.mark.parametrize('stream', [False, True])
-@pytest.mark.parametrize('status', [408, 500, 502, 503, 504, 529])
-async def test_a_server_in_trouble_is_unavailable_for_now(status: int, stream: bool, server: ProtocolServer) -> None:
-    server.will_answer(answer_text('<html><title>Bad Gateway</title></html>', status=status))
-    error = await fault(asking(server, 'openai'), stream=stream)
-    assert isinstance(error, ModelUnavailable)
-    assert (error.status, error.retryable, len(server.requests)) == (status, True, 1)
-    assert "a web page named 'Bad Gateway'" in str(error)
+async def test_a_server_in_trouble_is_unavailable_for_now(server: ProtocolServer) -> None:
+    async with opened(asking(server, 'openai')) as model:
+        for status, stream in product((408, 500, 502, 503, 504, 529), (False, True)):
+            server.requests.clear()
+            server.will_answer(answer_text('<html><title>Bad Gateway</title></html>', status=status))
+            error = await fault_of(model, stream=stream)
+            assert isinstance(error, ModelUnavailable)
+            assert (error.status, error.retryable, len(server.requests)) == (status, True, 1)
+            assert "a web page named 'Bad Gateway'" in str(error)
 
 
 @pytest.mark.parametrize('provider', EACH_SDK)
@@ -175,14 +189,15 @@ async def test_too_long_a_conversation_overflows(provider: str, server: Protocol
     assert error.status == 400
 
 
-@pytest.mark.parametrize('status', [400, 409, 418, 422])
 @pytest.mark.parametrize('provider', ['openai', 'anthropic', 'google', 'mistral', 'ollama'])
-async def test_another_refusal_says_what_the_provider_says(provider: str, status: int, server: ProtocolServer) -> None:
-    server.will_answer(answer_json(said(provider, 'temperature must be\n below 2'), status=status))
-    error = await fault(asking(server, provider))
-    assert type(error) is ModelRefused
-    assert error.status == status
-    assert 'temperature must be below 2' in str(error)
+async def test_another_refusal_says_what_the_provider_says(provider: str, server: ProtocolServer) -> None:
+    async with opened(asking(server, provider)) as model:
+        for status in (400, 409, 418, 422):
+            server.will_answer(answer_json(said(provider, 'temperature must be\n below 2'), status=status))
+            error = await fault_of(model)
+            assert type(error) is ModelRefused
+            assert error.status == status
+            assert 'temperature must be below 2' in str(error)
 
 
 async def test_an_account_without_credit_is_not_asked_to_wait(server: ProtocolServer) -> None:
@@ -205,12 +220,12 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize('stream', [False, True])
-@pytest.mark.parametrize('what', sorted(GARBAGE))
 @pytest.mark.parametrize('provider', EACH_SDK)
-async def test_garbage_is_an_error_of_ours(provider: str, what: str, stream: bool, server: ProtocolServer) -> None:
-    server.will_answer(GARBAGE[what])
-    error = await fault(asking(server, provider), stream=stream)
-    assert isinstance(error, ModelUnavailable)
+async def test_garbage_is_an_error_of_ours(provider: str, stream: bool, server: ProtocolServer) -> None:
+    async with opened(asking(server, provider)) as model:
+        for what, garbage in GARBAGE.items():
+            server.will_answer(garbage)
+            assert isinstance(await fault_of(model, stream=stream), ModelUnavailable), what
 
 
 @pytest.mark.parametrize('stream', [False, True])
@@ -260,14 +275,14 @@ async def test_bedrock_without_a_region_says_what_to_set(no_keys: None, monkeypa
 # Before anything is sent ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('key', ['sk-клю“”', 'sk-abc\ndef', 'sk-a\x00b'])
 @pytest.mark.parametrize('provider', ['openai', 'groq', 'google', 'mistral', 'anthropic', 'bedrock'])
-async def test_a_key_that_cannot_be_sent_is_said_to_be_so(provider: str, key: str, server: ProtocolServer) -> None:
-    error = await fault(replace(asking(server, provider), api_key=key))
-    assert isinstance(error, ModelAccessDenied)
-    assert 'contains characters that cannot be sent' in str(error)
-    assert PROVIDERS[provider].keys[0] in str(error)
-    assert (key in str(error), server.requests) == (False, [])
+async def test_a_key_that_cannot_be_sent_is_said_to_be_so(provider: str, server: ProtocolServer) -> None:
+    for key in ('sk-клю“”', 'sk-abc\ndef', 'sk-a\x00b'):
+        error = await fault(replace(asking(server, provider), api_key=key))
+        assert isinstance(error, ModelAccessDenied)
+        assert 'contains characters that cannot be sent' in str(error)
+        assert PROVIDERS[provider].keys[0] in str(error)
+        assert (key in str(error), server.requests) == (False, [])
 
 
 @pytest.mark.parametrize('provider', ['openai', 'groq', 'anthropic'])
@@ -307,18 +322,16 @@ async def test_too_long_a_conversation_overflows_also_with_the_status_of_an_answ
     assert isinstance(await fault(asking(server, 'openai')), ContextOverflow)
 
 
-@pytest.mark.parametrize('stream', [False, True])
-@pytest.mark.parametrize('status', [301, 302, 307, 308])
 @pytest.mark.parametrize('provider', ['openai', 'openai-responses', 'anthropic', 'google', 'mistral', 'groq', 'ollama'])
-async def test_a_redirect_says_which_address_to_use(
-    provider: str, status: int, stream: bool, server: ProtocolServer
-) -> None:
-    config = asking(server, provider)
-    server.will_answer(Answer(status=status, headers={'location': 'https://other.example/v1/things?key=1'}))
-    error = await fault(config, stream=stream)
-    assert type(error) is ModelRefused
-    assert (error.status, len(server.requests)) == (status, 1)
-    assert 'redirects to https://other.example/v1/things; use that URL as base_url' in str(error)
+async def test_a_redirect_says_which_address_to_use(provider: str, server: ProtocolServer) -> None:
+    async with opened(asking(server, provider)) as model:
+        for status, stream in product((301, 302, 307, 308), (False, True)):
+            server.requests.clear()
+            server.will_answer(Answer(status=status, headers={'location': 'https://other.example/v1/things?key=1'}))
+            error = await fault_of(model, stream=stream)
+            assert type(error) is ModelRefused
+            assert (error.status, len(server.requests)) == (status, 1)
+            assert 'redirects to https://other.example/v1/things; use that URL as base_url' in str(error)
 
 
 async def test_a_redirect_names_the_address_without_what_each_request_adds_to_it(server: ProtocolServer) -> None:

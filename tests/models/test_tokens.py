@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypedDict, cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,7 +46,7 @@ def test_the_reference_is_worth_the_name() -> None:
     assert sum(item['tokens'] for item in REFERENCE) > 5000
 
 
-@pytest.mark.parametrize('item', REFERENCE, ids=[item['name'] for item in REFERENCE])
+@each_case('item', REFERENCE)
 def test_each_text_is_counted_within_thirty_percent(item: Reference) -> None:
     assert abs(count_tokens(item['text']) - item['tokens']) <= 0.30 * item['tokens']
 

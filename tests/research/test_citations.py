@@ -1,7 +1,5 @@
 """What a model writes is checked sentence by sentence."""
 
-import pytest
-
 from habilis.research.citations import NO_SOURCE, WRONG_QUOTE, check_text, without_addresses
 from tests.cases import each_case
 
@@ -37,7 +35,7 @@ def test_a_sentence_without_a_source_or_with_an_invented_quote_is_marked(text: s
     assert len(found.problems) == checked.count(NO_SOURCE) + checked.count(WRONG_QUOTE)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text',
     [
         'See https://evil.example/a?b=c now',

@@ -24,9 +24,11 @@ async def research(model: ScriptedModel, pages: Path, **options: object) -> Repo
     return await Research(model, Folder(pages)).run(GOAL, journal=MemoryStore(), **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize('effort', ['low', 'medium', 'high'])
-@pytest.mark.parametrize('form', ['report', 'blog', 'brief', 'table'])
-async def test_a_report_cites_the_pages_it_rests_on(pages: Path, effort: EffortName, form: str) -> None:
+@pytest.mark.parametrize(
+    ('form', 'effort'),
+    [('report', 'medium'), ('report', 'high'), ('blog', 'low'), ('brief', 'low'), ('table', 'medium')],
+)
+async def test_a_report_cites_the_pages_it_rests_on(pages: Path, form: str, effort: EffortName) -> None:
     model = scholar()
     report = await research(model, pages, effort=effort, form=form)
     text = render_markdown(report)

@@ -202,7 +202,7 @@ class Broken:
 VALUES = [42, None, [1, 2], [], {}, 10**10_000, {'a': 10**10_000}, Broken(), [Broken()], {EVIL: EVIL}, [{EVIL: [EVIL]}]]
 
 
-@pytest.mark.parametrize('value', VALUES, ids=lambda value: type(value).__name__)
+@each_case('value', VALUES)
 def test_every_value_is_shown(value: object) -> None:
     assert check_harmless(value_block(value)).text.strip()
 

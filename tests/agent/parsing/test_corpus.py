@@ -4,6 +4,7 @@ import pytest
 
 from habilis.agent.parsing.replies import code_is_complete, parse_reply
 from tests.agent.parsing.examples import EXAMPLES, Example
+from tests.cases import each_case
 
 with_code = [example for example in EXAMPLES if example.form not in ('none', 'calls')]
 without_code = [example for example in EXAMPLES if example.form == 'none']
@@ -20,7 +21,7 @@ def test_the_corpus_is_large_enough_to_mean_something() -> None:
     assert len({example.reply for example in EXAMPLES}) == len(EXAMPLES)
 
 
-@pytest.mark.parametrize('example', with_code, ids=name_of)
+@each_case('example', with_code)
 def test_exactly_the_code_is_found(example: Example) -> None:
     found = parse_reply(example.reply)
     assert found.code == example.expected
@@ -29,7 +30,7 @@ def test_exactly_the_code_is_found(example: Example) -> None:
     assert found.calls == ()
 
 
-@pytest.mark.parametrize('example', without_code, ids=name_of)
+@each_case('example', without_code)
 def test_a_reply_without_code_has_none(example: Example) -> None:
     found = parse_reply(example.reply)
     assert (found.code, found.calls, found.form) == (None, (), 'none')
@@ -43,7 +44,7 @@ def test_functions_called_in_the_text_are_found(example: Example) -> None:
     assert len({call.id for call in found.calls}) == len(found.calls)
 
 
-@pytest.mark.parametrize('example', EXAMPLES, ids=name_of)
+@each_case('example', EXAMPLES)
 def test_every_beginning_of_a_reply_can_be_read_while_it_is_written(example: Example) -> None:
     complete = False
     for end in range(len(example.reply) + 1):

@@ -176,7 +176,13 @@ def test_a_line_that_is_no_task_is_named(place: Place, line: str, problem: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(('engine', 'package'), [('ray', 'ray'), ('dask', 'distributed')])
+@pytest.mark.parametrize(
+    ('engine', 'package'),
+    [
+        pytest.param('ray', 'ray', marks=pytest.mark.crash),  # minutes; `tests/flows/test_clusters.py` has Ray
+        ('dask', 'distributed'),
+    ],
+)
 def test_a_map_can_be_done_by_a_cluster(
     place: Place, monkeypatch: pytest.MonkeyPatch, engine: str, package: str
 ) -> None:

@@ -1,13 +1,12 @@
 """The Tab key completes what is in the sandbox."""
 
-import pytest
-
 from habilis.cli.sandbox.completion import Completer
 from habilis.sandbox.session import SyncSandbox
+from tests.cases import each_case
 from tests.cli.process import on_terminal
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('text', 'line', 'some'),
     [
         ('tot', 'print(tot', ['total']),

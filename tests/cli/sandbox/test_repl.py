@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 
 from habilis.cli.sandbox.repl import completeness
+from tests.cases import each_case
 from tests.cli.process import Terminal, habilis, on_terminal
 
 
@@ -24,7 +25,7 @@ def test_values_are_shown_and_variables_stay() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\np\n'text'\n", '')
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('lines', 'shown'),
     [
         (['def f(n):', '    return n * 2', '', 'f(21)'], '42\n'),
@@ -217,7 +218,7 @@ def test_a_cell_can_ask_at_the_terminal() -> None:
 # Whether more lines are needed ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('source', 'verdict'),
     [
         ('', 'complete'),

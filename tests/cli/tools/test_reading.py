@@ -109,8 +109,10 @@ def test_show_is_coloured_on_a_terminal_and_harmless(library: Library) -> None:
     assert '\x1b[' in shown
 
 
-@pytest.mark.parametrize('name', ['../x', 'json', 'nope'])
-@pytest.mark.parametrize('command', ['show', 'history', 'run', 'test', 'rm'])
+@pytest.mark.parametrize(
+    ('command', 'name'),
+    [*((command, '../x') for command in ('show', 'history', 'run', 'test', 'rm')), ('show', 'json'), ('show', 'nope')],
+)
 def test_a_name_that_is_not_there_is_one_line(tools: Tools, command: str, name: str) -> None:
     done = tools(command, name)
     assert (done.returncode, done.stdout) == (1, '')

@@ -8,6 +8,7 @@ from habilis.forge.javascript.jsdoc_types import to_hint
 from habilis.forge.javascript.mutants import mutants
 from habilis.forge.javascript.tokens import tokens
 from habilis.forge.source import read_source
+from tests.cases import each_case
 from tests.forge.javascript.samples import fourfold
 
 HEAD = """/**
@@ -41,7 +42,7 @@ def test_a_tool_is_read_from_its_block() -> None:
     assert read.parameters == ('text', 'start', 'options', 'more')
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('params', 'expected'),
     [
         ('a = 1.5', 'a: Any=1.5'),
@@ -58,7 +59,7 @@ def test_defaults_that_are_literals_are_kept(params: str, expected: str) -> None
     assert read_source('f', source(params, '@param {any} a'), 'javascript').signature == f'f({expected}) -> str'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'problem'),
     [
         ('', 'must have one function `export function f'),
@@ -84,7 +85,7 @@ def test_incomplete_source_is_refused(code: str, problem: str) -> None:
     assert problem in str(error.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('jsdoc', 'hint'),
     [
         ('number', 'float'),
@@ -131,7 +132,7 @@ def test_imports_and_tests_are_found_where_they_are() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'expected'),
     [
         ('a / b / c', ['a', '/', 'b', '/', 'c']),

@@ -9,6 +9,7 @@ from habilis.forge.checks.verification import verify
 from habilis.forge.contract import Candidate
 from habilis.forge.javascript.definition import python_definition
 from habilis.forge.javascript.translation import javascript_code, javascript_module, javascript_stub, javascript_tests
+from tests.cases import each_case
 
 STUBS = [
     "def shout(text: str) -> str:\n    'Return the text in capitals.'",
@@ -51,7 +52,7 @@ def test_the_end_of_a_comment_in_a_docstring_does_not_end_the_comment() -> None:
 STUB = "def f(a: list[int], b: int = 1, c: int = 2) -> int:\n    'x'"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('statement', 'expected'),
     [
         ('assert f([1, 2]) == -3', 'assert.deepStrictEqual(f([1, 2]), -3);'),
@@ -70,7 +71,7 @@ def test_asserts_are_translated(statement: str, expected: str) -> None:
     assert test == f'function test_it() {{\n  {expected}\n}}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     'statement',
     [
         'assert f([1]) == {1, 2}',

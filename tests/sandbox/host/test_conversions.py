@@ -55,7 +55,7 @@ class Point:
     x: int = 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('value', 'code'),
     [
         (np.arange(3), 'x.tolist()'),
@@ -68,7 +68,6 @@ class Point:
         (Model(), 'x.model_dump()'),
         ([Point()], 'dataclasses.asdict(x[0])'),
     ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_the_error_names_the_conversion(value: object, code: str) -> None:
     with pytest.raises(SandboxError) as caught:

@@ -352,9 +352,20 @@ def test_source_is_refused_before_any_of_its_code_runs_on_the_host(form: str, tm
 # In a running sandbox -------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope='module')
+def fetched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for these tests together: each package is fetched by pip once, which takes a second."""
+    return tmp_path_factory.mktemp('fetched')
+
+
 @pytest.fixture
-def greetings(registry: Callable[..., None], tmp_path: Path) -> None:
+def greetings(registry: Callable[..., None], fetched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A registry that has two versions of one package and one of another."""
+    monkeypatch.setattr('habilis.sandbox.packages.installation.cache_folder', lambda: fetched)
+    offer_greetings(registry, tmp_path)
+
+
+def offer_greetings(registry: Callable[..., None], tmp_path: Path) -> None:
     (tmp_path / 'wheels').mkdir()
     for name, version in (('greet', '1.0'), ('greet', '2.0'), ('other', '1.0')):
         made = make_wheel(tmp_path / 'wheels', name, f'version = {version!r}\nclass Greeting: pass', version=version)
@@ -431,7 +442,10 @@ async def test_variables_that_a_new_version_cannot_restore_are_kept_with_the_old
         assert (await sandbox.run('type(x).__name__, greet.version')).value == ('Greeting', '1.0')
 
 
-async def test_packages_that_are_installed_at_the_same_time_are_all_there(greetings: None) -> None:
+async def test_packages_that_are_installed_at_the_same_time_are_all_there(
+    registry: Callable[..., None], tmp_path: Path
+) -> None:
+    offer_greetings(registry, tmp_path)
     async with await Sandbox.create() as sandbox:
         await asyncio.gather(sandbox.install('greet'), sandbox.install('other'), sandbox.run('x = 1'))
         assert (await sandbox.run('import greet, other\nx')).value == 1

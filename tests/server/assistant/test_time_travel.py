@@ -24,10 +24,10 @@ from tests.server.assistant.test_views import TEXT, ask, check
 SECRET = 'sk-proj-abcdefghijklmnop1234'
 
 
-@pytest.fixture(params=[1280, 390], ids=['desktop', 'phone'])
-def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    """A page of the width of a desktop or a phone."""
-    page = browser.new_page(viewport={'width': request.param, 'height': 800})
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page of the width of a phone, where less fits; `test_walk.py` and `test_page.py` use both widths."""
+    page = browser.new_page(viewport={'width': 390, 'height': 800})
     yield page
     page.close()
 

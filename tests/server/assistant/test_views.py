@@ -35,10 +35,10 @@ def reply(messages: Sequence[Message]) -> str:
     return f'I look {ATTACK}\n```python\nname = {TEXT}\ncount = {last}\nprint(name)\n```'
 
 
-@pytest.fixture(params=[1280, 390], ids=['desktop', 'phone'])
-def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    """A page of the width of a desktop or a phone."""
-    page = browser.new_page(viewport={'width': request.param, 'height': 800})
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page of the width of a desktop; `test_walk.py` and `test_page.py` use both widths."""
+    page = browser.new_page(viewport={'width': 1280, 'height': 800})
     yield page
     page.close()
 
