@@ -1,5 +1,7 @@
 """The commands of `habilis`. Imports only typer, and a command when it is called, so that `--help` is fast."""
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -104,9 +106,8 @@ def habilis(
         raise typer.Exit(2)
 
 
-def run(arguments: list[str]) -> None:
-    """Run a command. The chat without options needs no parser, whose imports take longer than to show the prompt."""
+def entry_point(arguments: list[str]) -> Callable[[], object]:
+    """What runs a command. The chat without options needs no parser, which takes longer to import than the prompt."""
     if arguments == ['chat']:
-        import_module(COMMANDS['chat'][0]).chat_without_options()
-    else:
-        app(arguments, prog_name='habilis')
+        return import_module(COMMANDS['chat'][0]).chat_without_options
+    return partial(app, arguments, prog_name='habilis')

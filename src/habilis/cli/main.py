@@ -20,9 +20,9 @@ def main() -> None:
         arguments = [*_meant_command(sys.argv[1:]), *sys.argv[1:]]
         stop_status = _show_first_sign(arguments)
         try:
-            from habilis.cli.commands import run
+            from habilis.cli.commands import entry_point
 
-            run(arguments)
+            entry_point(arguments)()
         finally:
             stop_status()
             sys.stdout.flush()

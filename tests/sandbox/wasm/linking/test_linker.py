@@ -14,7 +14,7 @@ from habilis.sandbox.wasm.cache import bundled_key, compiled_component
 from habilis.sandbox.wasm.linking.binary import HEADER, Unlinkable, sections
 from habilis.sandbox.wasm.linking.component import CORE_MODULE, parse_component
 from habilis.sandbox.wasm.linking.core_module import FUNCTION, GLOBAL, CoreModule, parse_module
-from habilis.sandbox.wasm.linking.instructions import Reference, split
+from habilis.sandbox.wasm.linking.instructions import CodeReference, split
 from habilis.sandbox.wasm.linking.linker import link
 
 LIBRARIES = """
@@ -152,7 +152,7 @@ def test_constants_that_look_like_instructions_are_not_taken_for_them(index: int
     constants = f'i64.const {number} drop i32.const {index} drop f64.const {number} drop'
     text = f'(module (func $f {constants} call $f))'
     (body,) = parse_module(bytes(wasmtime.wat2wasm(text))).bodies
-    assert [each for each in split(body) if isinstance(each, Reference)] == [Reference(0x10, 0)]
+    assert [each for each in split(body) if isinstance(each, CodeReference)] == [CodeReference(0x10, 0)]
 
 
 def test_a_component_stays_as_it_is_where_nothing_is_linked() -> None:

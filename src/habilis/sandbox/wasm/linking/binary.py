@@ -16,7 +16,7 @@ class Unlinkable(SandboxError):
 
 
 @dataclass(frozen=True)
-class Section:
+class BinarySection:
     """A section: its kind, and the positions of its content."""
 
     kind: int
@@ -74,12 +74,12 @@ def signed(data: bytes, at: int = 0) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def sections(data: bytes | bytearray, at: int, end: int) -> Iterator[Section]:
+def sections(data: bytes | bytearray, at: int, end: int) -> Iterator[BinarySection]:
     """The sections of a module or component."""
     while at < end:
         kind = data[at]
         size, at = number(data, at + 1)
-        yield Section(kind, at, at + size)
+        yield BinarySection(kind, at, at + size)
         at += size
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from habilis.sandbox.wasm.linking.binary import (
     HEADER,
+    BinarySection,
     Reader,
-    Section,
     Unlinkable,
     encode,
     section,
@@ -170,7 +170,7 @@ def parse_component(data: bytes) -> Component:
     return component
 
 
-def _add_definitions(component: Component, part: Section, reader: Reader) -> None:
+def _add_definitions(component: Component, part: BinarySection, reader: Reader) -> None:
     for _ in range(reader.number()):
         match part.kind:
             case 2:

@@ -25,14 +25,14 @@ KEPT = re.compile(
 """Instructions that refer to nothing outside of their function, but the memory."""
 
 
-class Reference(NamedTuple):
+class CodeReference(NamedTuple):
     """An instruction that refers to something by its index."""
 
     operation: int
     place: int
 
 
-Code = list[bytes | Reference]
+Code = list[bytes | CodeReference]
 """The body of a function: bytes that stay, and references between them."""
 
 
@@ -51,7 +51,7 @@ def split(body: bytes) -> Code:
                 reader.vector(reader.number)
                 reader.number()
             case Op.BLOCK | Op.LOOP | Op.IF | Op.CALL | Op.CALL_INDIRECT | Op.GLOBAL_GET | Op.GLOBAL_SET:
-                code += [body[kept_from:at], Reference(body[at], reader.number())]
+                code += [body[kept_from:at], CodeReference(body[at], reader.number())]
                 if body[at] == Op.CALL_INDIRECT and reader.number() != 0:
                     msg = 'a function uses a second table'
                     raise Unlinkable(msg)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from habilis.sandbox.wasm.linking.binary import Unlinkable, encode, encode_signed, section, sized, vector
 from habilis.sandbox.wasm.linking.component import CoreItem
 from habilis.sandbox.wasm.linking.core_module import FUNCTION, GLOBAL
-from habilis.sandbox.wasm.linking.instructions import Code, Op, Reference, split
+from habilis.sandbox.wasm.linking.instructions import Code, CodeReference, Op, split
 from habilis.sandbox.wasm.linking.links import Links, Symbol, Target
 
 PREAMBLE = b'\0asm\1\0\0\0'
@@ -49,7 +49,7 @@ class MergedModule:
 
     def _look_at(self, instance: CoreItem, code: Code) -> Iterable[Symbol]:
         """Note what a function refers to; the linked functions that it calls."""
-        for reference in {each for each in code if isinstance(each, Reference)}:
+        for reference in {each for each in code if isinstance(each, CodeReference)}:
             match reference:
                 case (Op.CALL, place):
                     target = self._links.called(instance, place)
@@ -96,11 +96,11 @@ class MergedModule:
         return b'\0' + _constant(offset) + b'\x0b' + vector(encode(self._functions[each]) for each in functions)
 
     def _encode_code(self, function: Symbol) -> bytes:
-        known: dict[Reference, bytes] = {}
+        known: dict[CodeReference, bytes] = {}
         for each in self._codes[function]:
-            if isinstance(each, Reference) and each not in known:
+            if isinstance(each, CodeReference) and each not in known:
                 known[each] = self._encode_reference(function.instance, *each)
-        return b''.join(known[each] if isinstance(each, Reference) else each for each in self._codes[function])
+        return b''.join(known[each] if isinstance(each, CodeReference) else each for each in self._codes[function])
 
     def _encode_reference(self, instance: CoreItem, operation: int, place: int) -> bytes:
         match operation:
