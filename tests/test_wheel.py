@@ -12,12 +12,14 @@ from habilis.sandbox.wasm import build
 from habilis.sandbox.wasm.cache import compiled_component
 from tests.house.repository import ROOT
 
+BUILT = 'component.wasm', 'component.key'
+
 
 def _checkout(target: Path) -> Path:
     """The files of the repository, with a built component where `make wheel` puts it."""
     for name in ('pyproject.toml', 'README.md', 'LICENSE'):
         shutil.copy(ROOT / name, target)
-    shutil.copytree(ROOT / 'src', target / 'src', ignore=shutil.ignore_patterns('__pycache__', 'component.*'))
+    shutil.copytree(ROOT / 'src', target / 'src', ignore=shutil.ignore_patterns('__pycache__', *BUILT))
     shutil.copytree(ROOT / 'benchmarks', target / 'benchmarks', ignore=shutil.ignore_patterns('__pycache__'))
     folder = target / 'src/habilis/sandbox/wasm'
     shutil.copytree(ROOT / 'src/habilis/sandbox/wasm/component', folder / 'component', dirs_exist_ok=True)

@@ -14,9 +14,6 @@ from pathlib import Path
 
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.sandbox.host.guest_folder import GUEST_FILES, PACKAGE
-from habilis.sandbox.wasm.immortal_objects import immortalize
-from habilis.sandbox.wasm.linking.binary import Unlinkable
-from habilis.sandbox.wasm.linking.linker import link
 
 HERE = Path(__file__).parent
 BUNDLED = HERE / 'component.wasm'
@@ -58,6 +55,8 @@ def can_build() -> bool:
 
 def build(target: Path) -> None:
     """Build the component. Takes about half a minute."""
+    from habilis.sandbox.wasm.immortal_objects import immortalize  # not imported where the component is in the cache
+
     if not can_build():
         msg = 'componentize-py is needed to build the sandbox from source: pip install "habilis[build]"'
         raise BackendNotFound(msg)
@@ -70,6 +69,9 @@ def build(target: Path) -> None:
 
 def linked(component: bytes) -> bytes:
     """The component with its libraries linked; an error names the version of the builder that works."""
+    from habilis.sandbox.wasm.linking.binary import Unlinkable
+    from habilis.sandbox.wasm.linking.linker import link
+
     try:
         return link(component)
     except Unlinkable as error:
