@@ -83,7 +83,7 @@ def chat(
 
 
 def chat_without_options() -> None:
-    """`habilis chat` alone. Typer imports pydantic to read options, which takes longer than to show the prompt."""
+    """`habilis chat` alone, which needs no parser."""
     defaults: dict[str, Any] = {field.name: field.default for field in fields(WorkOptionsGroup)}
     try:
         chat(**defaults)

@@ -133,6 +133,7 @@ REFUSED = [
         '32 bits',
     ),
     ({'(instantiate $main))': '(instantiate $main)) (core instance $twin (instantiate $main))'}, 'several instances'),
+    ({'(memory (export "memory") 1)': '(memory (export "memory") 1) (memory 1)'}, 'twice'),
 ]
 
 

@@ -28,10 +28,9 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Global:
-    """A global: its type, whether it may be changed, and the expression that it begins with."""
+    """A global: its type, and the expression that it begins with."""
 
     type: int
-    mutable: bool
     begin: bytes
 
 
@@ -141,8 +140,8 @@ def _limits(reader: Reader) -> bytes:
 
 
 def _global(reader: Reader) -> Global:
-    kind, mutable = reader.byte(), reader.byte()
-    return Global(kind, bool(mutable), _expression(reader))
+    kind, _mutable = reader.byte(), reader.byte()
+    return Global(kind, _expression(reader))
 
 
 def _expression(reader: Reader) -> bytes:

@@ -97,9 +97,9 @@ class Links:
         target = self.target(instance, FUNCTION, place)
         if not isinstance(target, Symbol) or not (found := TRAMPOLINE.fullmatch(self.body(target))):
             return target
-        behind, kind = self._table[signed(found[2])], self.type(target)
+        behind, kind = self._table.get(signed(found[2])), self.type(target)
         arguments = b''.join(bytes([Op.LOCAL_GET, parameter]) for parameter in range(kind[1]))
-        return behind if found[1] == arguments and self.type(behind) == kind else target
+        return behind if behind and found[1] == arguments and self.type(behind) == kind else target
 
     def body(self, function: Symbol) -> bytes:
         """The code of a function."""

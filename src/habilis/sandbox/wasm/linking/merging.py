@@ -8,7 +8,7 @@ from habilis.sandbox.wasm.linking.core_module import FUNCTION, GLOBAL
 from habilis.sandbox.wasm.linking.instructions import Code, CodeReference, Op, split
 from habilis.sandbox.wasm.linking.links import Links, Symbol, Target
 
-PREAMBLE = b'\0asm\1\0\0\0'
+MODULE_PREAMBLE = b'\0asm\1\0\0\0'
 OUTSIDE = 'outside'
 """The name of the module that all imports are from."""
 
@@ -72,25 +72,31 @@ class MergedModule:
         (memory,) = [each for module in modules for each in module.memories]
         (data,) = [module.data for module in modules if module.data]
         content = {
-            1: vector(self._types),  # complete now
+            1: vector(self._types),  # those that the lines above have met
             2: vector(imports),
             3: vector(kinds),
             4: vector([table]),
             5: vector([memory]),
-            6: vector(b'\x7f\1' + self._constant(each) + b'\x0b' for each in self._globals),
+            6: vector(bytes([I32, 1]) + self._constant(each) + b'\x0b' for each in self._globals),
             7: vector(sized(name.encode()) + self._encode_export(symbol) for symbol, name in self.exports.items()),
             9: vector(self._encode_elements(*each) for each in self._links.elements),
             10: vector(bodies),
             11: data,
         }
-        return PREAMBLE + b''.join(section(kind, data) for kind, data in content.items())
+        return MODULE_PREAMBLE + b''.join(section(kind, data) for kind, data in content.items())
 
     def _encode_import(self, name: str, kind: bytes) -> bytes:
         return sized(OUTSIDE.encode()) + sized(name.encode()) + bytes([FUNCTION]) + encode(self._type(kind))
 
     def _encode_export(self, symbol: Symbol) -> bytes:
-        places = self._functions if symbol.kind == FUNCTION else self._globals if symbol.kind == GLOBAL else {}
-        return bytes([symbol.kind]) + encode(places.get(symbol, 0))  # there is one table, and one memory
+        match symbol.kind:
+            case 0:
+                place = self._functions[symbol]
+            case 1 | 2:  # there is one table, and one memory
+                place = 0
+            case _:  # a global that is not changed is none any more
+                place = self._globals[symbol]
+        return bytes([symbol.kind]) + encode(place)
 
     def _encode_elements(self, offset: int, functions: list[Symbol]) -> bytes:
         return b'\0' + _constant(offset) + b'\x0b' + vector(encode(self._functions[each]) for each in functions)
