@@ -39,7 +39,7 @@ def test_a_server_that_is_killed_and_comes_back_costs_nothing(kind: str, forks: 
         server.start()
         house = House(forks, server.url, tmp_path)
         expected = house.expected
-        for effects in (3, 16):
+        for effects in (3, 12, 20):
             case = house.case()
             pid = case.start()
             while len(case.effects) < effects:
@@ -64,7 +64,7 @@ def test_a_server_that_is_killed_and_comes_back_costs_nothing(kind: str, forks: 
 def test_a_disk_that_is_full_is_named_and_when_there_is_room_again_the_run_continues(house: House) -> None:
     expected = house.expected
     named = 0
-    for room in (2_000, 14_000, 30_000, 120_000, 250_000):
+    for room in (2_000, 8_000, 14_000, 20_000, 30_000, 60_000, 120_000, 250_000):
         case = house.case()
         ended = case.attempt(room=room)
         if ended.error:

@@ -15,7 +15,7 @@ from tests.crash.effects import FOLDER, effects_of, repeated
 from tests.crash.killing import Case, House
 from tests.crash.stores import STORES
 
-RUNS = 4
+RUNS = 6
 
 
 async def _done(pool: WorkerPool, case: Case) -> Outcome:
@@ -42,7 +42,7 @@ async def test_the_runs_of_a_killed_worker_are_taken_over(
     async with WorkerPool(house.store, apps=[scenario.__name__], workers=2, limit=2, pause=0.05) as pool:
         for case in cases:
             await pool.submit(Job(target=scenario.TARGET, run=case.run))
-        while sum(len(case.effects) for case in cases) < RUNS * len(expected.labels) / 2:  # noqa: ASYNC110 - of others
+        while sum(len(case.effects) for case in cases) < 3 * len(expected.labels):  # noqa: ASYNC110 - of others
             await asyncio.sleep(0.005)
         os.kill(pool.pids[0], signal.SIGKILL)
         await asyncio.to_thread(lambda: [case.look() for case in cases])

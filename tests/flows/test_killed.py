@@ -22,11 +22,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 EFFECTS = app.all_effects('x')
 
 
-SOME = EFFECTS[1::4]
-"""The short form; other steps are those of the next test, and `test_dying.py` ends a process after any operation."""
-
-
-@pytest.mark.parametrize('at', [pytest.param(at, marks=() if at in SOME else pytest.mark.crash) for at in EFFECTS])
+@pytest.mark.parametrize('at', EFFECTS)
 async def test_killed_at_any_step_it_continues_there_and_repeats_only_what_was_under_way(place: Place, at: str) -> None:
     place.hold(at)
     process = place.begin("finish(app.everything, 'x', store, 'one')")

@@ -155,7 +155,7 @@ def inside() -> Iterator[SyncSandbox]:
         yield made
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(code=programs)
 @example(code=PRELUDE + '1 / 0')
 @example(code=PRELUDE + 'print(s)\nxs')
